@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+
+	"jail/plan"
+)
+
+func (a app) help(args []string) int {
+	text := usageMain
+	if len(args) > 0 {
+		texts := map[string]string{
+			"check": usageCheck, "init": usageInit, "trust": usageTrust, "doctor": usageDoctor,
+			"help": usageMain, "version": usageMain,
+		}
+		var ok bool
+		if text, ok = texts[args[0]]; !ok {
+			return a.fail(&plan.Problem{What: fmt.Sprintf("there is no command %q", args[0]), Hint: "`jail help` lists them"}, statusUsage)
+		}
+	}
+	fmt.Fprint(a.stdout, text)
+	return statusOK
+}
+
+func (a app) printVersion([]string) int {
+	fmt.Fprintln(a.stdout, "jail", a.version)
+	return statusOK
+}
+
+// parseOnly parses the flags of a command that takes no words. ok is false when
+// the command should end with status.
+func (a app) parseOnly(fs *flag.FlagSet, args []string, usage string) (status int, ok bool) {
+	fs.SetOutput(io.Discard)
+	err := fs.Parse(args)
+	switch {
+	case errors.Is(err, errHelp):
+		fmt.Fprint(a.stdout, usage)
+		return statusOK, false
+	case err == nil && fs.NArg() > 0:
+		err = fmt.Errorf("%q is not expected here", fs.Arg(0))
+	}
+	if err != nil {
+		return a.fail(&plan.Problem{What: err.Error(), Hint: fmt.Sprintf("`jail %s --help` shows the usage", fs.Name())}, statusUsage), false
+	}
+	return statusOK, true
+}
+
+const usageMain = `jail [flags] [--] COMMAND [ARG...]
+
+Run COMMAND under kernel-enforced rules that all its children inherit: what may
+be written is never executed, and only what the rules name is reached at all.
+
+Rules come from built-in profiles (chosen by the command and the project), from
+~/.config/jail/jail.toml, and from the project's jail.toml once it is trusted.
+
+  --rules FILE      use FILE instead of the project's jail.toml
+  --profile NAME    add a built-in profile
+  --read PATH       PATH and all beneath may be read
+  --write PATH      may be read and written, never executed
+  --exec PATH       may be read and executed, never written
+  --protect PATH    inside a write grant: may only be read
+  --hide PATH       inside any grant: may not even be read
+  --env NAME        pass on an environment variable; MY_* for several
+  --waive NAME      accept the loss of what this host can't hold:
+                    mounts, truncate, ports, signals
+  -v                say on standard error what is in force
+  --version
+
+Relative paths start at the working directory. A final ? means: may be absent.
+
+Other commands (jail help COMMAND):
+  check    show what the rules amount to on this machine
+  init     write a commented jail.toml for this project
+  trust    allow the project's jail.toml to be used
+  doctor   show what this machine can enforce
+  version
+
+Exit status: the command's own; 128+n if a signal ended it; 125 jail failed;
+126 found but may not be executed; 127 not found.
+
+Examples:
+  jail -- opencode
+  jail --waive mounts -- claude
+  jail --read ../docs bash -c 'make && make test'
+  jail -- check                 # a program called check
+`
+
+const usageCheck = `jail check [flags] [--json] [-- COMMAND]
+
+Show what the rules amount to here: every grant with the line that made it, each
+promise and the layer that holds it, waivers, environment, what is missing, and
+the options that the command should be started with. Takes the flags of jail.
+
+  --json    the same for machines
+
+Exit status: 0; 1 if the rules can't be enforced here; 2 usage.
+
+Examples:
+  jail check
+  jail check --waive mounts -- claude
+  jail check --json | jq .promises
+`
+
+const usageInit = `jail init
+
+Write a commented jail.toml at the top of the project. Never overwrites.
+
+Exit status: 0; 1 if there is one already or it can't be written; 2 usage.
+
+Example:
+  jail init && jail trust
+`
+
+const usageTrust = `jail trust
+
+Show the project's jail.toml and record its path and SHA-256 in
+~/.config/jail/trust.toml. From then on jail uses the file, until it changes.
+
+Exit status: 0; 1 if it can't be read or is not a rule file; 2 usage.
+
+Example:
+  jail trust
+`
+
+const usageDoctor = `jail doctor
+
+Show which promises this machine can hold and by which layer: the Landlock
+version, seccomp, user namespaces (by trying), Yama; and what to do about what
+is missing.
+
+Exit status: 0 if jail can run here, with or without waivers; 1 if not; 2 usage.
+
+Example:
+  jail doctor
+`

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"jail/plan"
+	"jail/rules"
+)
+
+// init is `jail init`: write a commented rule file for this project.
+func (a app) init(args []string) int {
+	flags := flag.NewFlagSet("init", flag.ContinueOnError)
+	if status, ok := a.parseOnly(flags, args, usageInit); !ok {
+		return status
+	}
+	h, err := host()
+	if err != nil {
+		return a.fail(err, statusFailed)
+	}
+	path := filepath.Join(h.Tree.Root, ruleFile)
+	if err := writeNew(path, projectTemplate(markers(h.Tree.Root))); err != nil {
+		return a.fail(err, statusFailed)
+	}
+	fmt.Fprintf(a.stdout, "wrote %s\nread it, change it, then run: jail trust\n", path)
+	return statusOK
+}
+
+// writeNew never overwrites.
+func writeNew(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return &plan.Problem{What: path + " exists already", Hint: "edit it; jail init never overwrites"}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// projectTemplate is a rule file that does what no rule file would do, with the
+// usual changes as comments.
+func projectTemplate(found []string) string {
+	profiles := rules.ChosenBy(found)
+	quoted := make([]string, len(profiles))
+	for i, p := range profiles {
+		quoted[i] = fmt.Sprintf("%q", p)
+	}
+	why := "no build file was found"
+	if len(found) > 0 {
+		why = "chosen by " + strings.Join(found, ", ")
+	}
+	return fmt.Sprintf(templateText, why, strings.Join(quoted, ", "))
+}
+
+const templateText = `# Rules for jail in this project. "jail check" shows what they amount to.
+# They count only after "jail trust", and again after every change.
+version = 1
+
+# Built-in rules to start from (%s).
+# Add the agent you use: "opencode", "claude", "codex", "gemini", "qwen",
+# "aider", "crush", "pi"; in CI "github-actions".
+profiles = [%s]
+
+# Without one of these layers jail does not start, unless its loss is accepted:
+# waive = ["mounts"]
+
+[files]
+# A final ? means: may be absent. Relative paths start here, at the project.
+# read    = ["~/.config/tool?"]   # readable
+# write   = ["~/.cache/tool"]     # readable and writable, never executable
+# exec    = ["~/tools/bin"]       # readable and executable, never writable
+# protect = ["ci"]                # inside write: readable only
+# hide    = [".env", "**/.env.*"] # inside anything: not even readable
+
+[network]
+# Absent: unrestricted. With a list: TCP to these ports only, no UDP.
+# connect = [443]
+# udp     = true                  # name resolution needs it
+
+[env]
+# Variables beyond the usual ones.
+# pass = ["MY_*"]
+# set  = { CI = "1" }
+`

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"jail/plan"
+)
+
+// Exit statuses, after env(1). A command's own status is passed on untouched.
+const (
+	statusOK     = 0
+	statusFailed = 1   // of jail's other commands
+	statusUsage  = 2   // of jail's other commands
+	statusJail   = 125 // running a command: jail itself failed
+)
+
+// app is one invocation.
+type app struct {
+	version string
+	stdout  io.Writer
+	stderr  io.Writer
+}
+
+// Main runs jail and returns its exit status; if a command is started, it does
+// not return.
+func Main(version string, args []string, stdout, stderr io.Writer) int {
+	a := app{version: version, stdout: stdout, stderr: stderr}
+	if len(args) > 0 {
+		for _, c := range a.commands() {
+			if c.name == args[0] {
+				return c.run(args[1:])
+			}
+		}
+	}
+	return a.run(args)
+}
+
+type command struct {
+	name string
+	run  func(args []string) int
+}
+
+// commands are recognised only as the very first word: `jail -- check` runs a
+// program called check.
+func (a app) commands() []command {
+	return []command{
+		{"check", a.check},
+		{"init", a.init},
+		{"trust", a.trust},
+		{"doctor", a.doctor},
+		{"help", a.help},
+		{"version", a.printVersion},
+	}
+}
+
+// fail prints an error and its remedy, each on a line of its own, and returns
+// the status that goes with it.
+func (a app) fail(err error, status int) int {
+	fmt.Fprintf(a.stderr, "jail: error: %s\n", printable(err.Error()))
+	var p *plan.Problem
+	if errors.As(err, &p) {
+		if p.Hint != "" {
+			fmt.Fprintf(a.stderr, "jail: hint: %s\n", printable(p.Hint))
+		}
+		if p.Status != 0 && status == statusJail {
+			return p.Status
+		}
+	}
+	return status
+}
+
+// printable keeps control characters of file names and rule files away from the
+// terminal.
+func printable(s string) string {
+	out := []rune(s)
+	for i, r := range out {
+		if r != '\n' && (r < 0x20 || r >= 0x7f && r < 0xa0) {
+			out[i] = '\uFFFD'
+		}
+	}
+	return string(out)
+}

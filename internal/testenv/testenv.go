@@ -1,0 +1,78 @@
+// Package testenv prepares what tests of jail need: a world with something to
+// lose, a binary to attack, and a rule about skipping.
+//
+// A skipped security test proves nothing, so [Need] is the only way to skip,
+// and what JAIL_TEST_MUST lists may not be skipped.
+package testenv
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Need skips the test when err says that something is not there, or fails it
+// when JAIL_TEST_MUST (a list with commas) contains what.
+func Need(t testing.TB, what string, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if slices.Contains(strings.Split(os.Getenv("JAIL_TEST_MUST"), ","), what) {
+		t.Fatalf("%s is a must here: %v", what, err)
+	}
+	t.Skipf("needs %s: %v", what, err)
+}
+
+// NeedProgram skips the test, or fails it, when a program is not in PATH.
+func NeedProgram(t testing.TB, name string) {
+	t.Helper()
+	_, err := exec.LookPath(name)
+	Need(t, name, err)
+}
+
+// buildOnce builds the binary when JAIL_BIN names none.
+var buildOnce = sync.OnceValues(func() (string, error) {
+	if bin := os.Getenv("JAIL_BIN"); bin != "" {
+		return bin, nil
+	}
+	dir, err := os.MkdirTemp("", "jail-bin-")
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(dir, "jail")
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-o", bin, ".")
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	return bin, cmd.Run()
+})
+
+// JailBin returns the path of the jail binary.
+func JailBin(t testing.TB) string {
+	t.Helper()
+	bin, err := buildOnce()
+	if err != nil {
+		t.Fatalf("building jail: %v", err)
+	}
+	return bin
+}
+
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", os.ErrNotExist
+}

@@ -1,0 +1,108 @@
+package landlock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	llconf "github.com/landlock-lsm/go-landlock/landlock"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+
+	"jail/plan"
+)
+
+// Probe returns the kernel's ABI version, and why there is none.
+func Probe() (int, plan.Fact) {
+	abi, err := ll.LandlockGetABIVersion()
+	switch {
+	case err == nil && abi >= 1:
+		return abi, plan.Fact{OK: true}
+	case errors.Is(err, unix.ENOSYS):
+		return 0, plan.Fact{
+			Why: "the kernel has no Landlock (or a seccomp filter around us hides it)", Remedy: "use Linux 5.13 or later; in a container, a seccomp profile that allows landlock_*",
+		}
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return 0, plan.Fact{
+			Why: "Landlock is built in but not enabled", Remedy: "boot with landlock in the lsm= list",
+		}
+	}
+	return 0, plan.Fact{Why: fmt.Sprintf("asking for the Landlock version: %v", err)}
+}
+
+// FD builds the ruleset in the kernel and returns its descriptor.
+//
+// Every path is opened once, without following any link, and must still be the
+// inode that the plan was proved for; the rule is then added through that
+// handle. So a path that is swapped between plan and rule is an error.
+func (rs Ruleset) FD() (int, error) {
+	rules := make([]llconf.Rule, 0, len(rs.Paths)+2)
+	for _, pr := range rs.Paths {
+		fd, err := open(pr)
+		if err != nil {
+			return -1, err
+		}
+		defer unix.Close(fd)
+		rules = append(rules, llconf.PathAccess(pr.Rights, fmt.Sprintf("/proc/self/fd/%d", fd)))
+	}
+	for _, port := range rs.Connect {
+		rules = append(rules, llconf.ConnectTCP(port))
+	}
+	for _, port := range rs.Bind {
+		rules = append(rules, llconf.BindTCP(port))
+	}
+	fd, _, err := rs.Handled.NewRulesetFD(rules...)
+	if err != nil {
+		return -1, fmt.Errorf("building the Landlock ruleset: %w", err)
+	}
+	return fd, nil
+}
+
+func open(pr PathRule) (int, error) {
+	fd, err := openNoLinks(pr.Path)
+	if err != nil {
+		return -1, fmt.Errorf("opening %q for its rule: %w", pr.Path, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("opening %q for its rule: %w", pr.Path, err)
+	}
+	if (plan.ID{Dev: st.Dev, Ino: st.Ino}) != pr.ID {
+		unix.Close(fd)
+		return -1, fmt.Errorf("%q was replaced while jail was starting", pr.Path)
+	}
+	return fd, nil
+}
+
+// openNoLinks opens a real path as a handle. openat2(2) is there from Linux 5.6
+// and hidden inside another jail; the fallback proves the same afterwards.
+func openNoLinks(path string) (int, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if !errors.Is(err, unix.ENOSYS) {
+		return fd, err
+	}
+	fd, err = unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return -1, err
+	}
+	if name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil || name != path {
+		unix.Close(fd)
+		return -1, unix.ELOOP
+	}
+	return fd, nil
+}
+
+// Restrict puts the ruleset on the calling thread, which must be locked and
+// have no_new_privs. Only this thread is confined: the caller execs from it.
+func Restrict(rulesetFD int) error {
+	if err := ll.LandlockRestrictSelf(rulesetFD, 0); err != nil {
+		if errors.Is(err, unix.E2BIG) {
+			return errors.New("too many Landlock layers: jails can be nested 16 deep")
+		}
+		return fmt.Errorf("landlock_restrict_self: %w", err)
+	}
+	return nil
+}

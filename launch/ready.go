@@ -1,0 +1,149 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"jail/plan"
+)
+
+// makeReady makes what the plan wants to be there: directories to create, files
+// to copy once, the private TMPDIR. It returns the plan with their identities,
+// and the command's environment.
+func makeReady(p plan.Plan) (plan.Plan, []string, error) {
+	p, err := p.WithCreated(makeDir)
+	if err != nil {
+		return p, nil, err
+	}
+	for _, s := range p.Seeds {
+		if err := plant(s); err != nil {
+			return p, nil, fmt.Errorf("copying %q to %q: %w", s.File, s.To, err)
+		}
+	}
+	sweep(p.Temp, p.UID)
+	tmp, err := privateTemp(p.Temp, p.UID)
+	if err != nil {
+		return p, nil, err
+	}
+	p, err = p.WithTemp(tmp)
+	return p, append(p.Env, "TMPDIR="+tmp), err
+}
+
+// makeDir makes a directory and its parents, for the user alone.
+func makeDir(path string) error {
+	err := os.MkdirAll(path, 0o700)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.EROFS), errors.Is(err, unix.EACCES):
+		return &plan.Problem{
+			What: fmt.Sprintf("%q can't be made: %v", path, errors.Unwrap(err)),
+			Hint: "a profile keeps caches or state there; make HOME writable, set HOME elsewhere, or write profiles = [\"default\"] in a rule file",
+		}
+	}
+	return fmt.Errorf("making %q: %w", path, err)
+}
+
+// plant copies a file to a place where there is none yet. The source is the
+// user's own and lies where the jail can't write.
+func plant(s plan.Seed) error {
+	in, err := os.Open(s.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if fi, err := in.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return err
+	}
+	out, err := os.OpenFile(s.To, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// tempPrefix begins the name of every private TMPDIR; the pid and the start
+// time of its owner follow, so that a later start knows which ones are left.
+const tempPrefix = "jail-tmp-"
+
+// privateTemp makes the TMPDIR of this run. The name is random at its end: in a
+// shared /tmp a guessable one could be taken beforehand.
+func privateTemp(base string, uid int) (string, error) {
+	dir, err := os.MkdirTemp(base, fmt.Sprintf("%s%d-%d-%s-", tempPrefix, uid, os.Getpid(), startTime(os.Getpid())))
+	if err != nil {
+		return "", &plan.Problem{
+			What: fmt.Sprintf("a private temporary directory can't be made: %v", err),
+			Hint: "make room in " + base + ", or set TMPDIR to a directory that can be written",
+		}
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+// startTime is field 22 of /proc/PID/stat (proc(5)): with the pid it names a
+// process for good. "0" if there is no such process.
+func startTime(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "0"
+	}
+	// The command in parentheses may hold spaces; fields are counted after it.
+	_, rest, _ := strings.Cut(string(b), ") ")
+	if f := strings.Fields(rest); len(f) > 19 {
+		return f[19]
+	}
+	return "0"
+}
+
+// sweep removes private TMPDIRs whose command has ended. It is tidiness: what
+// it can't remove stays.
+func sweep(base string, uid int) {
+	dirs, _ := filepath.Glob(filepath.Join(base, fmt.Sprintf("%s%d-*", tempPrefix, uid)))
+	for _, dir := range dirs {
+		var pid int
+		var start string
+		name := strings.TrimPrefix(filepath.Base(dir), fmt.Sprintf("%s%d-", tempPrefix, uid))
+		if n, err := fmt.Sscanf(strings.ReplaceAll(name, "-", " "), "%d %s", &pid, &start); n != 2 || err != nil {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Lstat(dir, &st) != nil || st.Uid != uint32(uid) || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			continue
+		}
+		if now := startTime(pid); now == start || now == "0" && alive(pid) {
+			continue
+		}
+		remove(dir)
+	}
+}
+
+// alive tells whether a process exists that /proc does not show.
+func alive(pid int) bool { return !errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
+
+// remove deletes a tree in which directories may have lost their write bits, as
+// Go's module cache does.
+func remove(dir string) {
+	if os.RemoveAll(dir) == nil {
+		return
+	}
+	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	os.RemoveAll(dir)
+}

@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+)
+
+// piece is a part of one file system: every name under which a file can be
+// reached lies in a piece of the same file system with a path above it.
+type piece struct {
+	fs   string // major:minor
+	path string // within the file system
+	name string // where it is seen, for the person
+}
+
+func (p piece) overlaps(q piece) bool {
+	return p.fs == q.fs && (within(p.path, q.path) || within(q.path, p.path))
+}
+
+// aliases refuses a write tree and an exec tree that show one directory through
+// two mounts, or through an overlay and one of its layers.
+func (c *compiler) aliases() error {
+	mounts, err := mountinfo.GetMounts(nil)
+	if err != nil {
+		return &Problem{
+			What: "the mounts of this process can't be read: " + err.Error(),
+			Hint: "without /proc the W^X proof can't be made; mount /proc",
+		}
+	}
+	for _, w := range c.trees(Write) {
+		wp := pieces(mounts, w.Path, 0)
+		for _, x := range c.trees(Exec) {
+			if p, q, found := overlap(wp, pieces(mounts, x.Path, 0)); found {
+				return alias(p.name, q.name, "the same directory as",
+					rule([]Grant{w}, Write), rule([]Grant{x}, Exec))
+			}
+		}
+	}
+	return nil
+}
+
+func overlap(ws, xs []piece) (w, x piece, found bool) {
+	for _, w := range ws {
+		for _, x := range xs {
+			if w.overlaps(x) {
+				return w, x, true
+			}
+		}
+	}
+	return piece{}, piece{}, false
+}
+
+// pieces lists what can be seen beneath path: the part of the file system that
+// covers it and every mount below. An overlay is also its layers, as far as
+// their paths mean something here; depth bounds overlays on overlays.
+func pieces(mounts []*mountinfo.Info, path string, depth int) []piece {
+	cover := covering(mounts, path)
+	if cover == nil || depth > 8 {
+		return nil
+	}
+	rel := strings.TrimPrefix(path, strings.TrimSuffix(cover.Mountpoint, "/"))
+	out := []piece{newPiece(cover, rel, path)}
+	out = append(out, layers(mounts, cover, rel, depth)...)
+	for _, m := range mounts {
+		if m != cover && m.Mountpoint != path && within(m.Mountpoint, path) {
+			out = append(out, newPiece(m, "", m.Mountpoint))
+			out = append(out, layers(mounts, m, "", depth)...)
+		}
+	}
+	return out
+}
+
+func newPiece(m *mountinfo.Info, rel, name string) piece {
+	return piece{fs: fmt.Sprintf("%d:%d", m.Major, m.Minor), path: filepath.Join(m.Root, rel), name: name}
+}
+
+// covering is the mount that path lies on: the deepest, and of several on one
+// point the last.
+func covering(mounts []*mountinfo.Info, path string) *mountinfo.Info {
+	var best *mountinfo.Info
+	for _, m := range mounts {
+		if within(path, m.Mountpoint) && (best == nil || len(m.Mountpoint) >= len(best.Mountpoint)) {
+			best = m
+		}
+	}
+	return best
+}
+
+func layers(mounts []*mountinfo.Info, m *mountinfo.Info, rel string, depth int) []piece {
+	if m.FSType != "overlay" {
+		return nil
+	}
+	var out []piece
+	for _, opt := range strings.Split(m.VFSOptions, ",") {
+		key, dirs, _ := strings.Cut(opt, "=")
+		if key != "upperdir" && key != "lowerdir" {
+			continue
+		}
+		for _, dir := range strings.Split(dirs, ":") {
+			if real, exists, err := realPath(filepath.Join("/", dir, m.Root, rel)); err == nil && exists && filepath.IsAbs(dir) {
+				out = append(out, pieces(mounts, real, depth+1)...)
+			}
+		}
+	}
+	return out
+}

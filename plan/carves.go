@@ -1,0 +1,134 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sys/unix"
+)
+
+func readlink(path string) (string, error) { return os.Readlink(path) }
+
+// carves anchors the carve-outs and finds what each would have to take away.
+// One that no grant reaches holds by itself.
+func (c *compiler) carves() error {
+	for cv := range c.pol.Carves() {
+		path, ok := c.absolute(cv.Path)
+		if !ok {
+			c.missing(cv.Path.Text, cv.From)
+			continue
+		}
+		out := Carve{Path: path, Glob: cv.Path.Glob, Hide: cv.Hide, At: cv.From}
+		top := path
+		if out.Glob {
+			top, _ = doublestar.SplitPattern(path)
+		}
+		real, exists, err := realPath(top)
+		switch {
+		case err != nil || !exists && cv.Path.Optional:
+			out.Absent = true
+		case !exists && !out.Glob:
+			out.Absent = true
+		case !out.Glob:
+			out.Path = real
+		}
+		if err == nil && !(cv.Hide && c.barred(real)) {
+			out.Reached = c.reached(real)
+		}
+		c.plan.Carves = append(c.plan.Carves, out)
+	}
+	return nil
+}
+
+// reached is the access at path or at any grant beneath it.
+func (c *compiler) reached(path string) Access {
+	a := c.plan.Access(path)
+	for _, g := range c.plan.grants {
+		if within(g.Path, path) {
+			a |= g.Access
+		}
+	}
+	return a
+}
+
+// barred tells whether file modes keep the user out by themselves, and can't be
+// changed by the user.
+func (c *compiler) barred(path string) bool {
+	return c.host.UID != 0 && !ownedBy(path, c.host.UID) &&
+		unix.Access(path, unix.R_OK) != nil && unix.Access(path, unix.X_OK) != nil
+}
+
+// Open tells whether grants would allow what the carve-out takes away.
+func (c Carve) Open() bool {
+	if c.Absent {
+		return false
+	}
+	if c.Hide {
+		return c.Reached != 0
+	}
+	return c.Reached&Write != 0
+}
+
+// Word is the key that makes such a carve-out.
+func (c Carve) Word() string {
+	if c.Hide {
+		return "hide"
+	}
+	return "protect"
+}
+
+// tree refuses a project tree that would grant too much: with ~/.ssh as the
+// working directory its keys would be the project.
+func (c *compiler) tree() error {
+	root, used := c.host.Tree.Root, c.plan.Access(c.host.Tree.Root) != 0
+	if !used {
+		return nil
+	}
+	refuse := func(what string) error {
+		return &Problem{
+			What: fmtTree(root, what),
+			Hint: "change to the directory of one project first",
+		}
+	}
+	home, _, _ := realPath(c.host.Home)
+	for _, shared := range []string{"/tmp", "/var/tmp", "/dev/shm", os.TempDir()} {
+		if root == filepath.Clean(shared) {
+			return refuse("is shared by all programs")
+		}
+	}
+	switch {
+	case root == "/":
+		return refuse("is the root of the file system")
+	case home != "" && root == home:
+		return refuse("is your home directory")
+	case home != "" && home != "/" && within(home, root):
+		return refuse("contains your home directory")
+	}
+	for _, dir := range c.host.Own {
+		if within(dir, root) || within(root, dir) {
+			return refuse("holds jail's own files")
+		}
+	}
+	return c.secretTree(root, refuse)
+}
+
+func (c *compiler) secretTree(root string, refuse func(string) error) error {
+	for cv := range c.pol.Carves() {
+		if !cv.Hide || cv.Path.Glob || len(cv.Path.Text) < 2 || cv.Path.Text[:2] != "~/" {
+			continue
+		}
+		path, ok := c.absolute(cv.Path)
+		if !ok {
+			continue
+		}
+		if real, exists, err := realPath(path); err == nil && (within(root, real) || exists && within(real, root)) {
+			return refuse("holds secrets (" + cv.Path.Text + ")")
+		}
+	}
+	return nil
+}
+
+func fmtTree(root, what string) string {
+	return "the project tree would be \"" + root + "\", which " + what
+}

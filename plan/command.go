@@ -1,0 +1,144 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exit statuses for a command that is not started, as env(1) has them.
+const (
+	statusRefused  = 126
+	statusNotFound = 127
+)
+
+// Command is the program that a name stands for.
+type Command struct {
+	Path  string
+	Notes []string
+}
+
+// Find looks up a command as the shell would, but passes over directories that
+// the jail may write: there an earlier run could have put a program of any name.
+// The error of a command that may not be executed carries status 126, of one
+// that is not there 127.
+func (p Plan) Find(name string) (Command, error) {
+	if strings.Contains(name, "/") {
+		path := name
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(p.Cwd, path)
+		}
+		if err := p.runnable(path); err != nil {
+			return Command{}, err
+		}
+		return Command{Path: path}, nil
+	}
+	return p.search(name)
+}
+
+func (p Plan) search(name string) (Command, error) {
+	var c Command
+	var refused error
+	for _, dir := range filepath.SplitList(p.getenv("PATH")) {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(p.Cwd, dir)
+		}
+		path := filepath.Join(dir, name)
+		if unix.Access(path, unix.X_OK) != nil || isDir(path) {
+			continue
+		}
+		if p.Access(dir)&Write != 0 {
+			c.Notes = append(c.Notes, fmt.Sprintf("%s is passed over: the jail may write it", path))
+			continue
+		}
+		err := p.runnable(path)
+		if err == nil {
+			c.Path = path
+			return c, nil
+		}
+		if refused == nil {
+			refused = err
+		}
+	}
+	if refused != nil {
+		return Command{}, refused
+	}
+	return Command{}, &Problem{
+		What: fmt.Sprintf("%q: command not found", name), Hint: strings.Join(c.Notes, "; "), Status: statusNotFound,
+	}
+}
+
+func (p Plan) getenv(name string) string { return Host{Env: p.Env}.getenv(name) }
+
+func isDir(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.IsDir()
+}
+
+// runnable tells whether execve(2) of path would be allowed, and explains.
+func (p Plan) runnable(path string) error {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return &Problem{What: fmt.Sprintf("%q: %s", path, reason(err)), Status: statusNotFound}
+	}
+	if !fi.Mode().IsRegular() || unix.Access(path, unix.X_OK) != nil {
+		return &Problem{What: fmt.Sprintf("%q is not an executable file", path), Status: statusRefused}
+	}
+	if err := p.mayExecute(path); err != nil {
+		return err
+	}
+	if interp := interpreter(path); interp != "" {
+		return p.mayExecute(interp)
+	}
+	return nil
+}
+
+func (p Plan) mayExecute(path string) error {
+	a, why := p.Explain(path)
+	switch {
+	case a&Exec != 0:
+		return nil
+	case a&Write != 0:
+		w := rule(why, Write)
+		hint := "what the jail may write it does not execute; a script runs as `bash SCRIPT`"
+		return &Problem{
+			What: fmt.Sprintf("%q may not be executed: it may be written (%s: %q)", path, w.At, w.Text),
+			Hint: hint, Status: statusRefused,
+		}
+	}
+	dir := filepath.Dir(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		dir = filepath.Dir(real)
+	}
+	return &Problem{
+		What:   fmt.Sprintf("%q may not be executed: no exec rule reaches it", path),
+		Hint:   fmt.Sprintf("--exec %s, or in a rule file: [files] exec = [%q]", dir, dir),
+		Status: statusRefused,
+	}
+}
+
+// interpreter is the program on the "#!" line of a script, "" if there is none.
+func interpreter(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	line := make([]byte, 256) // BINPRM_BUF_SIZE
+	n, _ := io.ReadFull(f, line)
+	rest, ok := bytes.CutPrefix(line[:n], []byte("#!"))
+	if !ok {
+		return ""
+	}
+	rest, _, _ = bytes.Cut(rest, []byte("\n"))
+	fields := strings.Fields(string(rest))
+	if len(fields) == 0 {
+		return ""
+	}
+	return fields[0]
+}

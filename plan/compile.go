@@ -1,0 +1,226 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"jail/rules"
+)
+
+// Compile makes the plan of a policy for a host. An error means that the policy
+// can't be used here at all; whether every promise can be held is a question to
+// [Plan.Enforceable].
+func Compile(pol rules.Policy, h Host) (Plan, error) {
+	c := compiler{pol: pol, host: h}
+	c.plan = Plan{
+		Profiles: pol.Profiles(), Tree: h.Tree, Home: h.Home, Cwd: h.Cwd, UID: h.UID, Temp: h.Temp,
+		ABI: h.ABI, Network: pol.Network(),
+		Limits: slices.Collect(pol.Limits()), Waivers: slices.Collect(pol.Waivers()),
+		Options: slices.Collect(pol.Options()), Notes: slices.Clone(h.Tree.Notes),
+	}
+	for _, step := range []func() error{
+		c.grants, c.gitDirs, c.planted, c.tree, c.own, c.prove, c.carves, c.seeds, c.environment, c.promises,
+	} {
+		if err := step(); err != nil {
+			return Plan{}, err
+		}
+	}
+	return c.plan, nil
+}
+
+type compiler struct {
+	pol     rules.Policy
+	host    Host
+	plan    Plan
+	written []written
+}
+
+// written is a grant before its links were resolved.
+type written struct {
+	path string
+	at   Origin
+	text string
+	real string
+}
+
+// absolute expands and anchors a path as written. ok is false when it names an
+// unset variable.
+func (c *compiler) absolute(p rules.Path) (path string, ok bool) {
+	s, ok := p.Expand(c.host.Home, c.host.getenv)
+	if !ok || s == "" {
+		return "", false
+	}
+	if !filepath.IsAbs(s) {
+		base := c.host.Tree.Root
+		if p.Flag {
+			base = c.host.Cwd
+		}
+		s = filepath.Join(base, s)
+	}
+	return filepath.Clean(s), true
+}
+
+func (c *compiler) grants() error {
+	for g := range c.pol.Grants() {
+		if err := c.grant(g); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(c.plan.grants, func(a, b Grant) int { return strings.Compare(a.Path, b.Path) })
+	return nil
+}
+
+func (c *compiler) grant(g rules.Grant) error {
+	path, ok := c.absolute(g.Path)
+	if !ok {
+		if g.Path.Optional || g.Create {
+			c.missing(g.Path.Text, g.From)
+			return nil
+		}
+		return &Problem{
+			At: g.From, What: fmt.Sprintf("%q: the variable is not set", g.Path.Text),
+			Hint: "set it, give a fallback with ${NAME:-path}, or end the path with ?",
+		}
+	}
+	real, exists, err := realPath(path)
+	switch {
+	case err != nil && g.Path.Optional, err == nil && !exists && g.Path.Optional:
+		c.missing(g.Path.Text, g.From)
+		return nil
+	case err != nil:
+		return &Problem{At: g.From, What: fmt.Sprintf("%q: %s", g.Path.Text, reason(err))}
+	case !exists && !g.Create:
+		return &Problem{
+			At: g.From, What: fmt.Sprintf("%q does not exist", path),
+			Hint: `end the path with "?" if it may be absent`,
+		}
+	}
+	c.written = append(c.written, written{path: path, real: real, at: g.From, text: g.Path.Text})
+	return c.record(real, exists, g)
+}
+
+// record adds the grant to the one that is already on this inode, if any.
+func (c *compiler) record(real string, exists bool, g rules.Grant) error {
+	use := Use{Access: g.Access, Text: g.Path.Text, At: g.From}
+	grant := Grant{Path: real, Dir: true, Create: g.Create && !exists}
+	if exists {
+		id, fi, err := identify(real)
+		if err != nil {
+			return &Problem{At: g.From, What: fmt.Sprintf("%q: %s", g.Path.Text, reason(err))}
+		}
+		grant.ID, grant.Dir = id, fi.IsDir()
+		if what := unfit(fi.Mode(), g); what != "" {
+			return &Problem{At: g.From, What: fmt.Sprintf("%q %s", real, what)}
+		}
+	}
+	if i := c.plan.find(real); i >= 0 {
+		c.plan.grants[i].Access |= g.Access | Read
+		c.plan.grants[i].From = append(c.plan.grants[i].From, use)
+		return nil
+	}
+	grant.Access, grant.From = g.Access|Read, []Use{use}
+	c.plan.grants = append(c.plan.grants, grant)
+	return nil
+}
+
+// unfit says why a file of this type can't have the access.
+func unfit(m fs.FileMode, g rules.Grant) string {
+	switch {
+	case g.Create && !m.IsDir():
+		return "is not a directory"
+	case m&fs.ModeDevice != 0 && m&fs.ModeCharDevice == 0:
+		return "is a block device: a whole file system can't be granted through its disk"
+	case g.Access&Exec != 0 && !m.IsDir() && !m.IsRegular():
+		return "is no file or directory that could be executed"
+	}
+	return ""
+}
+
+func (c *compiler) missing(text string, at Origin) {
+	c.plan.Missing = append(c.plan.Missing, Missing{Text: text, At: at})
+}
+
+// planted refuses a grant that goes through a symbolic link which the jail
+// could have put there: an earlier run would choose what this one is granted.
+func (c *compiler) planted() error {
+	for _, w := range c.written {
+		if w.path == w.real || c.plan.Access(w.real)&Write != 0 {
+			continue
+		}
+		link := firstLink(w.path, func(dir string) bool { return c.plan.Access(dir)&Write != 0 })
+		if link != "" {
+			return &Problem{
+				At:   w.at,
+				What: fmt.Sprintf("%q leads to %q through the symbolic link %q, which the jail may write", w.text, w.real, link),
+				Hint: fmt.Sprintf("write %q if that is what you mean", w.real),
+			}
+		}
+	}
+	return nil
+}
+
+// firstLink walks path and returns the first symbolic link whose directory
+// satisfies writable.
+func firstLink(path string, writable func(dir string) bool) string {
+	seen, rest := "/", strings.Split(strings.Trim(path, "/"), "/")
+	for hops := 0; len(rest) > 0 && hops < 255; {
+		next := filepath.Join(seen, rest[0])
+		rest = rest[1:]
+		target, err := readlink(next)
+		if err != nil {
+			seen = next
+			continue
+		}
+		if writable(seen) {
+			return next
+		}
+		hops++
+		if filepath.IsAbs(target) {
+			seen = "/"
+		}
+		rest = append(strings.Split(strings.Trim(target, "/"), "/"), rest...)
+	}
+	return ""
+}
+
+// own keeps jail's own directories out of every write grant: who can write
+// there can trust a rule file.
+func (c *compiler) own() error {
+	for _, dir := range c.host.Own {
+		if a, why := c.plan.Explain(dir); a&Write != 0 {
+			return &Problem{
+				At: why[0].From[0].At, What: fmt.Sprintf("%q would let the jail write %q, where jail keeps its own files", why[0].Path, dir),
+				Hint: "grant less",
+			}
+		}
+		for _, g := range c.plan.grants {
+			if g.Access&Write != 0 && within(g.Path, dir) {
+				return &Problem{At: g.From[0].At, What: fmt.Sprintf("%q is where jail keeps its own files", g.Path), Hint: "grant something else"}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *compiler) seeds() error {
+	for s := range c.pol.Seeds() {
+		from, ok1 := c.absolute(s.File)
+		to, ok2 := c.absolute(s.To)
+		if ok1 && ok2 {
+			c.plan.Seeds = append(c.plan.Seeds, Seed{File: from, To: to})
+		}
+	}
+	return nil
+}
+
+func reason(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// maxLinkWalk bounds the look through write trees for the second name of a
+// file. It is only made when an exec tree has a file with names elsewhere.
+const maxLinkWalk = 1_000_000
+
+// linked is a file in an exec tree with more names than one.
+type linked struct {
+	path  string // one of its names in an exec tree
+	links uint64
+	found uint64 // names seen in exec trees
+	exec  Grant
+}
+
+// hardLinks refuses a file that has one name in a write tree and another in an
+// exec tree. Only exec trees that the user could write are looked through: in
+// others nobody without privilege makes links, and /usr is large.
+func (c *compiler) hardLinks() error {
+	files := map[ID]*linked{}
+	devs := map[uint64]bool{}
+	for _, w := range c.trees(Write) {
+		devs[w.ID.Dev] = true
+	}
+	for _, x := range c.trees(Exec) {
+		if devs[x.ID.Dev] && c.mine(x.Path) {
+			collectLinks(x, files)
+		}
+	}
+	for id, l := range files {
+		if l.found >= l.links {
+			delete(files, id)
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	return c.secondNames(files)
+}
+
+// mine tells whether the user could have made links in this tree. Root could
+// anywhere; only what lies under its home is taken for its own.
+func (c *compiler) mine(path string) bool {
+	if c.host.UID == 0 {
+		home, _, err := realPath(c.host.Home)
+		return err == nil && home != "/" && within(path, home)
+	}
+	return ownedBy(path, c.host.UID)
+}
+
+func collectLinks(x Grant, files map[ID]*linked) {
+	walkFiles(x.Path, func(path string, st *syscall.Stat_t) bool {
+		if st.Nlink < 2 {
+			return true
+		}
+		id := ID{Dev: st.Dev, Ino: st.Ino}
+		if files[id] == nil {
+			files[id] = &linked{path: path, links: uint64(st.Nlink), exec: x}
+		}
+		files[id].found++
+		return true
+	})
+}
+
+// secondNames walks the write trees for files in the set.
+func (c *compiler) secondNames(files map[ID]*linked) error {
+	seen := 0
+	var problem error
+	for _, w := range c.trees(Write) {
+		walkFiles(w.Path, func(path string, st *syscall.Stat_t) bool {
+			seen++
+			l := files[ID{Dev: st.Dev, Ino: st.Ino}]
+			switch {
+			case l != nil:
+				problem = alias(path, l.path, "the same file (a hard link) as", rule([]Grant{w}, Write), rule([]Grant{l.exec}, Exec))
+			case seen > maxLinkWalk:
+				problem = &Problem{
+					At: w.From[0].At, What: fmt.Sprintf("%q has too many files to look for hard links into exec trees", w.Path),
+					Hint: "grant less, or replace the file by a copy: " + anyPath(files),
+				}
+			}
+			return problem == nil
+		})
+		if problem != nil {
+			return problem
+		}
+	}
+	return nil
+}
+
+func anyPath(files map[ID]*linked) string {
+	for _, l := range files {
+		return l.path
+	}
+	return ""
+}
+
+// walkFiles calls f for each regular file beneath root until it returns false.
+// What can't be read is passed over: the jail can't read it either.
+func walkFiles(root string, f func(path string, st *syscall.Stat_t) bool) bool {
+	fi, err := os.Lstat(root)
+	if err != nil {
+		return true
+	}
+	if fi.Mode().IsRegular() {
+		return f(root, fi.Sys().(*syscall.Stat_t))
+	}
+	if !fi.IsDir() {
+		return true
+	}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil
+		}
+		var st syscall.Stat_t
+		if syscall.Lstat(path, &st) == nil && !f(path, &st) {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return err == nil
+}

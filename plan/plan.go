@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+
+	"jail/rules"
+)
+
+// Plan is a policy compiled for this host. The zero Plan grants nothing.
+type Plan struct {
+	grants []Grant
+
+	Profiles []string
+	Tree     Tree
+	Home     string
+	Cwd      string
+	UID      int
+	Temp     string // the private TMPDIR is made in this directory
+	ABI      int    // the Landlock version that the rights are chosen for
+	Mounts   bool   // the mounts layer is in use
+
+	Carves   []Carve
+	Seeds    []Seed
+	Network  Network
+	Limits   []Limit
+	Env      []string
+	Dropped  []string // names of variables that are not passed on
+	Promises []Promise
+	Waivers  []rules.Waiver
+	Missing  []Missing
+	Options  []rules.StartOption
+	Notes    []string
+}
+
+// Grant gives Access to the inode at Path and all beneath it.
+type Grant struct {
+	Path   string
+	Access Access
+	Dir    bool
+	ID     ID   // zero when Create is still to be done
+	Create bool // made at start, mode 0700
+	From   []Use
+}
+
+// Use is one rule that contributed to a Grant.
+type Use struct {
+	Access Access
+	Text   string // as written
+	At     Origin
+}
+
+// Carve is a carve-out with its path made absolute; patterns stay patterns.
+type Carve struct {
+	Path    string
+	Glob    bool
+	Hide    bool
+	Absent  bool
+	Reached Access // what grants would allow there without the mounts layer
+	At      Origin
+}
+
+// Seed is a file to copy at start if To is absent.
+type Seed struct {
+	File, To string
+}
+
+// Missing is an optional path that is not there.
+type Missing struct {
+	Text string
+	At   Origin
+}
+
+// Grants yields the grants in the order of their paths.
+func (p Plan) Grants() iter.Seq[Grant] { return slices.Values(p.grants) }
+
+// Access answers what the kernel will allow on path: the union of the grants
+// on the file itself and on every directory above it, by identity, as Landlock
+// walks. Symbolic links are followed. A path that does not exist has the access
+// of its parent.
+func (p Plan) Access(path string) Access {
+	a, _ := p.explain(path)
+	return a
+}
+
+// Explain is Access with the grants that contributed, nearest first.
+func (p Plan) Explain(path string) (Access, []Grant) {
+	return p.explain(path)
+}
+
+func (p Plan) explain(path string) (Access, []Grant) {
+	real, _, err := realPath(path)
+	if err != nil {
+		return 0, nil
+	}
+	var a Access
+	var why []Grant
+	for dir := real; ; dir = filepath.Dir(dir) {
+		if i := p.find(dir); i >= 0 {
+			a |= p.grants[i].Access
+			why = append(why, p.grants[i])
+		}
+		if dir == "/" {
+			return a, why
+		}
+	}
+}
+
+// find returns the index of the grant on exactly this file or directory, -1 if
+// there is none. Identity decides, so that a second name of a granted inode (a
+// hard link, a bind mount) has its rights, as it has for the kernel.
+func (p Plan) find(path string) int {
+	id, _, err := identify(path)
+	return slices.IndexFunc(p.grants, func(g Grant) bool {
+		return g.Path == path || err == nil && g.ID == id
+	})
+}
+
+// WithTemp adds the private temporary directory, once it has been made.
+func (p Plan) WithTemp(dir string) (Plan, error) {
+	id, _, err := identify(dir)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.grants = append(slices.Clone(p.grants), Grant{
+		Path: dir, Access: Read | Write, Dir: true, ID: id,
+		From: []Use{{Access: Write, Text: dir, At: Origin{File: "private TMPDIR"}}},
+	})
+	return p, nil
+}
+
+// WithCreated has make called for every directory that is still to be created
+// and records what is there afterwards. A directory that came into being
+// through a link, or that belongs to somebody else, is refused.
+func (p Plan) WithCreated(make func(path string) error) (Plan, error) {
+	p.grants = slices.Clone(p.grants)
+	for i, g := range p.grants {
+		if !g.Create {
+			continue
+		}
+		if err := make(g.Path); err != nil {
+			return Plan{}, err
+		}
+		id, fi, err := identify(g.Path)
+		if err != nil {
+			return Plan{}, err
+		}
+		real, _, err := realPath(g.Path)
+		if err != nil || real != g.Path || !fi.IsDir() || !ownedBy(g.Path, p.UID) {
+			return Plan{}, &Problem{At: g.From[0].At, What: fmt.Sprintf("%q was replaced while jail was starting", g.Path)}
+		}
+		p.grants[i].ID, p.grants[i].Create = id, false
+	}
+	return p, nil
+}
+
+// Enforceable returns an error when a promise is held by no layer of this host
+// and no waiver accepts the loss.
+func (p Plan) Enforceable() error {
+	var lost []Promise
+	for _, pr := range p.Promises {
+		if !pr.Held() && !pr.Waived {
+			lost = append(lost, pr)
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return lostProblem(lost)
+}

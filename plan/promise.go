@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The layers that can hold a promise.
+const (
+	landlockLayer = "landlock"
+	mountsLayer   = "mounts"
+	seccompLayer  = "seccomp"
+)
+
+// Promise is one line of SECURITY.md and what becomes of it on this host.
+type Promise struct {
+	ID     string   `json:"id"`
+	Text   string   `json:"text"`
+	By     []string `json:"by"`               // the layers that hold it
+	Opened string   `json:"opened,omitempty"` // the rule that gives it up
+	Waiver string   `json:"waiver,omitempty"` // what accepts its loss
+	Waived bool     `json:"waived,omitempty"` // the waiver was given, and the promise is lost
+	Lost   []string `json:"lost,omitempty"`   // what is lost in particular
+	From   Origin   `json:"-"`                // of the waiver
+}
+
+// Held tells whether some layer holds the promise, or a rule does not want it.
+func (p Promise) Held() bool { return len(p.By) > 0 || p.Opened != "" }
+
+// promises decides, for each promise, which layers of this host hold it.
+func (c *compiler) promises() error {
+	c.plan.Mounts = c.host.Mounts.OK
+	for _, p := range c.table() {
+		for _, w := range c.plan.Waivers {
+			if !p.Held() && p.Waiver == w.Name {
+				p.Waived, p.From = true, w.From
+			}
+		}
+		if p.Held() || !p.Waived {
+			p.From = Origin{}
+		}
+		c.plan.Promises = append(c.plan.Promises, p)
+	}
+	return nil
+}
+
+// table is the promises of SECURITY.md, in its order.
+func (c *compiler) table() []Promise {
+	net, unixOpen := c.plan.Network, ""
+	if net.UnixAny {
+		unixOpen = `network.unix = "any"`
+	}
+	open := c.openCarves()
+	return []Promise{
+		{ID: "paths", Text: "only granted paths are read, written or executed", By: c.by(1, "", "")},
+		{ID: "noexec", Text: "what the jail writes is never loaded as code (ld.so, LD_PRELOAD, dlopen, mmap)", By: c.by(0, mountsLayer, ""), Waiver: "mounts"},
+		{ID: "memory", Text: "nothing executes from memory files", By: c.by(0, "", seccompLayer)},
+		{ID: "length", Text: "files outside write trees keep their length", By: c.by(3, mountsLayer, ""), Waiver: "truncate"},
+		{ID: "metadata", Text: "files outside write trees keep mode, owner, times and attributes", By: c.by(0, mountsLayer, ""), Waiver: "mounts"},
+		{ID: "carve-outs", Text: "protected and hidden paths inside grants", By: c.carvesBy(open), Waiver: "mounts", Lost: open},
+		{ID: "signals", Text: "no signals to processes outside", By: c.by(6, mountsLayer, ""), Waiver: "signals"},
+		{ID: "ptrace", Text: "no ptrace of processes outside, nor their memory, environment or descriptors", By: c.by(1, mountsLayer, "")},
+		{ID: "processes", Text: "processes outside are not listed", By: c.by(0, mountsLayer, ""), Waiver: "mounts"},
+		{ID: "kernel", Text: "no new namespaces, mounts, io_uring, bpf, keyrings, terminal injection, odd socket families", By: c.by(0, "", seccompLayer)},
+		{ID: "abstract", Text: "no abstract unix sockets to the outside", By: c.by(6, "", c.unless(unixOpen)), Opened: unixOpen},
+		{ID: "sockets", Text: "no unix sockets with a path to the outside (D-Bus, docker, ssh-agent)", By: c.by(9, "", c.unless(unixOpen)), Opened: unixOpen},
+		c.ports(),
+	}
+}
+
+// by lists the layers that hold a promise: Landlock from an ABI on (0: never),
+// and the two others where named.
+func (c *compiler) by(abi int, mounts, seccomp string) []string {
+	var by []string
+	if abi > 0 && c.host.Landlock.OK && c.host.ABI >= abi {
+		by = append(by, landlockLayer)
+	}
+	if mounts != "" && c.host.Mounts.OK {
+		by = append(by, mounts)
+	}
+	if seccomp != "" && c.host.Seccomp.OK {
+		by = append(by, seccomp)
+	}
+	return by
+}
+
+// unless names seccomp when it refuses AF_UNIX altogether.
+func (c *compiler) unless(open string) string {
+	if open != "" {
+		return ""
+	}
+	return seccompLayer
+}
+
+// openCarves describes the carve-outs that only mounts can hold.
+func (c *compiler) openCarves() []string {
+	var open []string
+	for _, cv := range c.plan.Carves {
+		if cv.Open() {
+			open = append(open, fmt.Sprintf("%s %s (%s)", cv.Word(), cv.Path, cv.At))
+		}
+	}
+	return open
+}
+
+func (c *compiler) carvesBy(open []string) []string {
+	if len(open) == 0 {
+		return c.by(1, mountsLayer, "") // no grant reaches any of them
+	}
+	return c.by(0, mountsLayer, "")
+}
+
+func (c *compiler) ports() Promise {
+	p := Promise{ID: "ports", Text: "TCP only on the listed ports, no other internet protocol", Waiver: "ports"}
+	switch {
+	case !c.plan.Network.Restricted():
+		p.Text, p.Opened = "internet sockets: TCP and UDP unrestricted", "no [network] connect or bind"
+	default:
+		p.By = c.by(4, "", "")
+		if len(p.By) > 0 {
+			p.By = append(p.By, seccompLayer)
+		}
+	}
+	return p
+}
+
+// lostProblem is the one line that says what would be lost, and the remedy.
+func lostProblem(lost []Promise) error {
+	var what, waivers []string
+	for _, p := range lost {
+		what = append(what, p.Text)
+		what = append(what, indent(p.Lost)...)
+		if p.Waiver != "" && !slices.Contains(waivers, p.Waiver) {
+			waivers = append(waivers, p.Waiver)
+		}
+	}
+	hint := "`jail doctor` tells what is missing on this host"
+	if len(waivers) > 0 {
+		hint += "; to go on without: --waive " + strings.Join(waivers, " --waive ")
+	}
+	return &Problem{
+		What: "this host can't hold what the rules promise:\n  " + strings.Join(what, "\n  "),
+		Hint: hint,
+	}
+}
+
+func indent(lines []string) []string {
+	var out []string
+	for _, l := range lines {
+		out = append(out, "  "+l)
+	}
+	return out
+}

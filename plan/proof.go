@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"fmt"
+)
+
+// prove refuses a plan under which some file could be written and executed.
+//
+// Rights only grow on the way down and only grants add any, so it is enough to
+// ask at every grant (the kernel's own union, [Plan.Access]), and then for the
+// three ways in which two different paths are one file: a directory seen
+// through two mounts, the parts of an overlay, and hard links.
+func (c *compiler) prove() error {
+	for _, g := range c.plan.grants {
+		if a, why := c.plan.Explain(g.Path); a&Write != 0 && a&Exec != 0 {
+			return clash(g.Path, rule(why, Write), rule(why, Exec))
+		}
+	}
+	if a, why := c.plan.Explain(c.plan.Temp); a&Exec != 0 {
+		return &Problem{
+			At:   rule(why, Exec).At,
+			What: fmt.Sprintf("temporary files would be made in %q, which may be executed", c.plan.Temp),
+			Hint: "set TMPDIR to a directory outside of it",
+		}
+	}
+	if err := c.aliases(); err != nil {
+		return err
+	}
+	return c.hardLinks()
+}
+
+// rule picks the rule among grants that gives the access.
+func rule(why []Grant, a Access) Use {
+	for _, g := range why {
+		for _, u := range g.From {
+			if u.Access&a != 0 {
+				return u
+			}
+		}
+	}
+	return Use{}
+}
+
+// clash is the counterexample to W^X: the path and the two rules.
+func clash(path string, w, x Use) error {
+	return &Problem{
+		At: w.At,
+		What: fmt.Sprintf("%q may be written (%s: %q) and executed (%s: %q)",
+			path, w.At, w.Text, x.At, x.Text),
+		Hint: "drop one of the two: what the jail may write it must not execute",
+	}
+}
+
+// alias is like clash for one file with two names.
+func alias(wpath, xpath, how string, w, x Use) error {
+	return &Problem{
+		At: w.At,
+		What: fmt.Sprintf("%q may be written (%s: %q) and is %s %q, which may be executed (%s: %q)",
+			wpath, w.At, w.Text, how, xpath, x.At, x.Text),
+		Hint: "drop one of the two rules, or remove the second name",
+	}
+}
+
+// trees returns the grants that have the access.
+func (c *compiler) trees(a Access) []Grant {
+	var out []Grant
+	for _, g := range c.plan.grants {
+		if g.Access&a != 0 {
+			out = append(out, g)
+		}
+	}
+	return out
+}

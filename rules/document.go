@@ -1,0 +1,189 @@
+package rules
+
+import (
+	"errors"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// document is a rule file as TOML spells it. A pointer, or md.IsDefined, tells
+// an absent key from an empty one where that matters.
+type document struct {
+	Version  int      `toml:"version"`
+	Profiles []string `toml:"profiles"`
+	Waive    []string `toml:"waive"`
+
+	Files struct {
+		Read    []string `toml:"read"`
+		Write   []string `toml:"write"`
+		Exec    []string `toml:"exec"`
+		Create  []string `toml:"create"`
+		Protect []string `toml:"protect"`
+		Hide    []string `toml:"hide"`
+	} `toml:"files"`
+
+	Seed []struct {
+		From string `toml:"from"`
+		To   string `toml:"to"`
+	} `toml:"seed"`
+
+	Commands struct {
+		Allow []string `toml:"allow"`
+		Deny  []string `toml:"deny"`
+	} `toml:"commands"`
+
+	Command []struct {
+		Name    string   `toml:"name"`
+		Path    string   `toml:"path"`
+		SHA256  string   `toml:"sha256"`
+		Message string   `toml:"message"`
+		Helpers []string `toml:"helpers"`
+	} `toml:"command"`
+
+	Guide []struct {
+		Match   string `toml:"match"`
+		Message string `toml:"message"`
+		Status  int    `toml:"status"`
+	} `toml:"guide"`
+
+	Artifact struct {
+		Run       string   `toml:"run"`
+		Libraries string   `toml:"libraries"`
+		Network   bool     `toml:"network"`
+		Write     []string `toml:"write"`
+		Deny      []string `toml:"deny"`
+		Env       struct {
+			Drop []string `toml:"drop"`
+		} `toml:"env"`
+	} `toml:"artifact"`
+
+	Network struct {
+		Connect    []uint16 `toml:"connect"`
+		Bind       []uint16 `toml:"bind"`
+		UDP        *bool    `toml:"udp"`
+		Interfaces *bool    `toml:"interfaces"`
+		Unix       any      `toml:"unix"`
+	} `toml:"network"`
+
+	Env struct {
+		Pass []string          `toml:"pass"`
+		Set  map[string]string `toml:"set"`
+	} `toml:"env"`
+
+	Limits struct {
+		OpenFiles *uint64 `toml:"open_files"`
+		FileSize  *uint64 `toml:"file_size"`
+		CPU       *uint64 `toml:"cpu"`
+		Memory    *uint64 `toml:"memory"`
+	} `toml:"limits"`
+
+	// Profile is for built-in profiles: what to say of them.
+	Profile struct {
+		About   string   `toml:"about"`
+		Options []string `toml:"options"`
+		Why     string   `toml:"why"`
+	} `toml:"profile"`
+}
+
+// file is one decoded source with the lines of its keys.
+type file struct {
+	document
+	Source
+	number int
+	lines  lineIndex
+	md     toml.MetaData
+}
+
+func (f *file) at(key string) Origin {
+	return Origin{File: f.Name, Line: f.lines.key(key), Source: f.number}
+}
+
+func (f *file) elem(key string, i int) Origin {
+	return Origin{File: f.Name, Line: f.lines.scalar(key, i), Source: f.number}
+}
+
+// decode reads TOML and refuses every key that is not spelled exactly as
+// documented: toml matches names without case, so that "read" and "READ" would
+// fill one field in random order.
+func decode(src Source, number int) (*file, error) {
+	f := &file{Source: src, number: number}
+	md, err := toml.Decode(string(src.Text), &f.document)
+	if err != nil {
+		return nil, syntaxProblem(src.Name, err)
+	}
+	f.md, f.lines = md, indexLines(string(src.Text))
+	known := knownKeys(reflect.TypeOf(f.document), "")
+	for _, k := range md.Keys() {
+		if err := f.checkKey(k, known); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func (f *file) checkKey(k toml.Key, known []string) error {
+	name := k.String()
+	if len(k) == 3 && strings.HasPrefix(name, "env.set.") {
+		return nil
+	}
+	for _, n := range known {
+		if n == name {
+			return nil
+		}
+	}
+	hint := "the README lists every key"
+	if n := nearest(strings.ToLower(name), known); n != "" {
+		hint = "did you mean " + n + "?"
+	}
+	return problem(f.anyLine(name), hint, "unknown key %q", name)
+}
+
+var bracketed = regexp.MustCompile(`\[\d+\]`)
+
+// anyLine finds the line of a key whose place in an array of tables is not known.
+func (f *file) anyLine(name string) Origin {
+	o := f.at(name)
+	for k, line := range f.lines.keys {
+		if o.Line == 0 && bracketed.ReplaceAllString(k, "") == name {
+			o.Line = line
+		}
+	}
+	return o
+}
+
+func syntaxProblem(name string, err error) error {
+	at := Origin{File: name}
+	var pe toml.ParseError
+	if !errors.As(err, &pe) {
+		return problem(at, "", "%s", strings.TrimPrefix(err.Error(), "toml: "))
+	}
+	at.Line = pe.Position.Line
+	what := pe.Message
+	if what == "" {
+		what = strings.TrimPrefix(err.Error(), "toml: ")
+	}
+	if pe.LastKey != "" {
+		what = pe.LastKey + ": " + what
+	}
+	return problem(at, "", "%s", what)
+}
+
+// knownKeys lists the dotted keys of a document type.
+func knownKeys(t reflect.Type, prefix string) []string {
+	var keys []string
+	for i := range t.NumField() {
+		name := prefix + t.Field(i).Tag.Get("toml")
+		keys = append(keys, name)
+		ft := t.Field(i).Type
+		if ft.Kind() == reflect.Slice {
+			ft = ft.Elem()
+		}
+		if ft.Kind() == reflect.Struct {
+			keys = append(keys, knownKeys(ft, name+".")...)
+		}
+	}
+	return keys
+}

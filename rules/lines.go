@@ -1,0 +1,200 @@
+package rules
+
+import (
+	"strconv"
+	"strings"
+)
+
+// lineIndex knows the line of every key and of every scalar in a TOML text
+// that the toml package has already accepted. The toml package reports lines
+// for its own errors only; ours must point at the very element of a list.
+//
+// Keys are dotted, an element of an array of tables has its number in
+// brackets: "files.read", "command[0].name".
+type lineIndex struct {
+	keys    map[string]int
+	scalars map[string][]int
+}
+
+// key is the line where key k is written, 0 if it is not.
+func (x lineIndex) key(k string) int { return x.keys[k] }
+
+// scalar is the line of the i-th scalar below key k, or the line of the key.
+func (x lineIndex) scalar(k string, i int) int {
+	if s := x.scalars[k]; i < len(s) {
+		return s[i]
+	}
+	return x.keys[k]
+}
+
+func indexLines(text string) lineIndex {
+	s := scanner{text: text, line: 1, tables: map[string]int{}, x: lineIndex{
+		keys: map[string]int{}, scalars: map[string][]int{},
+	}}
+	prefix := ""
+	for s.space(); s.pos < len(s.text); s.space() {
+		start := s.pos
+		if s.peek() == '[' {
+			prefix = s.header()
+		} else {
+			s.pair(prefix)
+		}
+		if s.pos == start { // not TOML after all: never spin
+			s.next()
+		}
+	}
+	return s.x
+}
+
+type scanner struct {
+	text   string
+	pos    int
+	line   int
+	tables map[string]int
+	x      lineIndex
+}
+
+func (s *scanner) peek() byte {
+	if s.pos < len(s.text) {
+		return s.text[s.pos]
+	}
+	return 0
+}
+
+func (s *scanner) next() {
+	if s.peek() == '\n' {
+		s.line++
+	}
+	if s.pos < len(s.text) {
+		s.pos++
+	}
+}
+
+// space passes over white space, line ends and comments.
+func (s *scanner) space() {
+	for s.pos < len(s.text) {
+		switch c := s.peek(); {
+		case c == '#':
+			for s.pos < len(s.text) && s.peek() != '\n' {
+				s.next()
+			}
+		case strings.IndexByte(" \t\r\n", c) >= 0:
+			s.next()
+		default:
+			return
+		}
+	}
+}
+
+// header reads "[name]" or "[[name]]" and returns the prefix of what follows.
+func (s *scanner) header() string {
+	s.next()
+	array := s.peek() == '['
+	if array {
+		s.next()
+	}
+	line, name := s.line, s.name()
+	for s.peek() == ']' || s.peek() == ' ' || s.peek() == '\t' {
+		s.next()
+	}
+	if array {
+		n := s.tables[name]
+		s.tables[name]++
+		name += "[" + strconv.Itoa(n) + "]"
+	}
+	s.x.keys[name] = line
+	return name + "."
+}
+
+// name reads a dotted key. It need not undo escapes: such keys are unknown.
+func (s *scanner) name() string {
+	var b strings.Builder
+	for s.pos < len(s.text) {
+		switch c := s.peek(); {
+		case c == '"' || c == '\'':
+			b.WriteString(strings.Trim(s.quoted(), `"'`))
+		case c == ' ' || c == '\t':
+			s.next()
+		case strings.IndexByte("=]\n", c) >= 0:
+			return b.String()
+		default:
+			b.WriteByte(c)
+			s.next()
+		}
+	}
+	return b.String()
+}
+
+// pair reads "key = value".
+func (s *scanner) pair(prefix string) {
+	line := s.line
+	k := prefix + s.name()
+	s.x.keys[k] = line
+	if s.peek() == '=' {
+		s.next()
+		s.value(k)
+	}
+}
+
+func (s *scanner) value(k string) {
+	s.space()
+	switch c := s.peek(); c {
+	case '[', '{':
+		s.next()
+		s.group(k, c == '{')
+	case '"', '\'':
+		s.x.scalars[k] = append(s.x.scalars[k], s.line)
+		s.quoted()
+	default:
+		s.x.scalars[k] = append(s.x.scalars[k], s.line)
+		for s.pos < len(s.text) && strings.IndexByte(",]}#\n", s.peek()) < 0 {
+			s.next()
+		}
+	}
+}
+
+// group reads the inside of an array or an inline table.
+func (s *scanner) group(k string, table bool) {
+	for s.space(); s.pos < len(s.text); s.space() {
+		start := s.pos
+		switch c := s.peek(); {
+		case c == ']' || c == '}':
+			s.next()
+			return
+		case c == ',':
+			s.next()
+		case table:
+			s.pair(k + ".")
+		default:
+			s.value(k)
+		}
+		if s.pos == start {
+			s.next()
+		}
+	}
+}
+
+// quoted passes over a string of any of TOML's four kinds and returns it as
+// written.
+func (s *scanner) quoted() string {
+	start, q := s.pos, s.text[s.pos:s.pos+1]
+	end := q
+	if strings.HasPrefix(s.text[s.pos:], q+q+q) {
+		end = q + q + q
+	}
+	s.pos += len(end)
+	for s.pos < len(s.text) && !strings.HasPrefix(s.text[s.pos:], end) {
+		if s.peek() == '\\' && q == `"` {
+			s.next()
+		}
+		s.next()
+	}
+	// A multi-line string may end in up to two quotes of its own.
+	for s.pos < len(s.text) && s.text[s.pos:s.pos+1] == q {
+		s.pos++
+		if len(end) == 1 {
+			break
+		}
+	}
+	return s.text[start:s.pos]
+}

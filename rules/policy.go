@@ -1,0 +1,137 @@
+package rules
+
+import (
+	"iter"
+	"slices"
+)
+
+// Policy is the union of the rule files in play, proved to be well formed.
+// Only [Parse] makes one.
+type Policy struct {
+	profiles []string
+	grants   []Grant
+	carves   []Carve
+	seeds    []Seed
+	waivers  []Waiver
+	network  Network
+	pass     []Pattern
+	set      []Variable
+	limits   []Limit
+	options  []StartOption
+}
+
+// Grant allows Access on Path and all beneath it.
+type Grant struct {
+	Path   Path
+	Access Access
+	Create bool // the directory is made, mode 0700, if it is absent
+	From   Origin
+}
+
+// Carve takes rights away inside a grant: writing, or with Hide everything.
+type Carve struct {
+	Path Path
+	Hide bool
+	From Origin
+}
+
+// Word is the key that makes such a carve-out.
+func (c Carve) Word() string {
+	if c.Hide {
+		return "hide"
+	}
+	return "protect"
+}
+
+// Seed is a file copied once, at start, when its target is absent: state that
+// a program keeps outside of what it may write.
+type Seed struct {
+	File, To Path
+	From     Origin
+}
+
+// Waiver accepts the loss of promises that this host can't hold.
+type Waiver struct {
+	Name string
+	From Origin
+}
+
+// Ports is a list of TCP ports; the zero value restricts nothing.
+type Ports struct {
+	Set  bool
+	List []uint16
+	From Origin
+}
+
+// Network says which sockets there are.
+type Network struct {
+	Connect, Bind Ports
+	// UDP allows datagrams although ports are restricted (name resolution).
+	UDP bool
+	// Interfaces allows the netlink socket that lists interfaces and routes.
+	Interfaces bool
+	// UnixAny leaves sockets of the AF_UNIX family alone.
+	UnixAny bool
+}
+
+// Restricted tells whether TCP is limited to some ports.
+func (n Network) Restricted() bool { return n.Connect.Set || n.Bind.Set }
+
+// Pattern names environment variables that are passed on; "*" matches any run
+// of characters.
+type Pattern struct {
+	Text string
+	From Origin
+}
+
+// Variable is an environment variable that jail sets.
+type Variable struct {
+	Name  string
+	Value Path // "~" and "${NAME}" are expanded at the start of the value
+	From  Origin
+}
+
+// Limit is an upper bound on one process (setrlimit(2)).
+type Limit struct {
+	Name  string // "open_files", "file_size" (bytes), "cpu" (seconds), "memory" (bytes of address space)
+	Value uint64
+	From  Origin
+}
+
+// StartOption is what a program must be told to work inside jail; it is shown,
+// never added behind the user's back.
+type StartOption struct {
+	Profile string
+	Options []string
+	Why     string
+}
+
+// Profiles names the profiles that took part, in order.
+func (p Policy) Profiles() []string { return slices.Clone(p.profiles) }
+
+// Grants yields every grant as it was written.
+func (p Policy) Grants() iter.Seq[Grant] { return slices.Values(p.grants) }
+
+// Carves yields every carve-out as it was written.
+func (p Policy) Carves() iter.Seq[Carve] { return slices.Values(p.carves) }
+
+// Seeds yields the files to copy at start.
+func (p Policy) Seeds() iter.Seq[Seed] { return slices.Values(p.seeds) }
+
+// Waivers yields the accepted losses.
+func (p Policy) Waivers() iter.Seq[Waiver] { return slices.Values(p.waivers) }
+
+// Pass yields the patterns of environment variables that are passed on.
+func (p Policy) Pass() iter.Seq[Pattern] { return slices.Values(p.pass) }
+
+// Set yields the environment variables that are set.
+func (p Policy) Set() iter.Seq[Variable] { return slices.Values(p.set) }
+
+// Limits yields the lowest limit of each name.
+func (p Policy) Limits() iter.Seq[Limit] { return slices.Values(p.limits) }
+
+// Options yields what the chosen programs must be started with.
+func (p Policy) Options() iter.Seq[StartOption] { return slices.Values(p.options) }
+
+// Network returns the merged network rules.
+func (p Policy) Network() Network { return p.network }

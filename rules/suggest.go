@@ -1,0 +1,34 @@
+package rules
+
+// nearest returns the candidate with the smallest edit distance to word, or ""
+// when none is near enough to be a slip of the finger.
+func nearest(word string, candidates []string) string {
+	best, limit := "", len(word)/3+2
+	for _, c := range candidates {
+		if d := distance(word, c); d < limit {
+			best, limit = c, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,153 @@
+package seccomp
+
+import (
+	"golang.org/x/sys/unix"
+
+	"jail/plan"
+)
+
+// Rule refuses a system call with Errno when all Args match.
+type Rule struct {
+	Call  string
+	Errno unix.Errno
+	Args  []Arg
+}
+
+// Arg matches when argument Index, masked, has Value. Only equality is used:
+// libseccomp 2.5.4 compiles 64-bit LT and GT wrongly (GHSA-4q85-33p6-j5g6).
+type Arg struct {
+	Index uint
+	Mask  uint64
+	Value uint64
+}
+
+// low compares the 32 bits that the kernel looks at where it takes an int.
+func low(index uint, value uint64) Arg { return Arg{index, 0xffffffff, value} }
+
+func bits(index uint, mask uint64) Arg { return Arg{index, mask, mask} }
+
+// Compile makes the rules of a plan.
+func Compile(p plan.Plan) []Rule {
+	rules := refused()
+	rules = append(rules, cloneFlags()...)
+	rules = append(rules, setIDBits()...)
+	rules = append(rules, arguments()...)
+	return append(rules, sockets(p.Network, p.ABI)...)
+}
+
+// refused are the calls that are refused whatever their arguments.
+func refused() []Rule {
+	var rules []Rule
+	add := func(e unix.Errno, calls ...string) {
+		for _, c := range calls {
+			rules = append(rules, Rule{Call: c, Errno: e})
+		}
+	}
+	// Programs that probe for these fall back on ENOSYS. clone3 and openat2
+	// keep their flags and mode in memory, where no filter sees them.
+	add(
+		unix.ENOSYS, "memfd_create", "memfd_secret", "clone3", "openat2",
+		"io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "io_submit",
+		"pidfd_send_signal", "userfaultfd", "process_madvise", "process_mrelease",
+	)
+	// Namespaces, mounts and what sees around them.
+	add(
+		unix.EPERM, "setns", "mount", "umount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree",
+		"open_tree_attr", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "statmount", "listmount",
+		"open_by_handle_at", "swapon", "swapoff", "quotactl", "quotactl_fd", "file_setattr",
+	)
+	// The kernel itself: modules, tracing, clocks, ports, logs, accounting.
+	add(
+		unix.EPERM, "bpf", "perf_event_open", "kexec_load", "kexec_file_load", "init_module", "finit_module",
+		"delete_module", "create_module", "reboot", "syslog", "acct", "lookup_dcookie", "settimeofday", "clock_settime", "clock_adjtime",
+		"adjtimex", "stime", "sethostname", "setdomainname", "iopl", "ioperm", "vhangup", "nfsservctl", "sysfs", "ustat", "uselib",
+		"_sysctl", "modify_ldt", "set_thread_area", "get_thread_area", "vm86", "vm86old", "fanotify_init", "fanotify_mark",
+		"lsm_set_self_attr",
+	)
+	// Other processes and what is shared between them beside files. SysV and
+	// POSIX queues and semaphores have one name space for the whole host.
+	add(
+		unix.EPERM, "add_key", "request_key", "keyctl", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
+		"move_pages", "migrate_pages", "mbind", "set_mempolicy", "set_mempolicy_home_node", "get_mempolicy",
+		"msgget", "semget", "shmget", "msgsnd", "msgrcv", "msgctl", "semop", "semctl", "semtimedop", "shmat", "shmctl", "mq_open", "mq_unlink",
+	)
+	return rules
+}
+
+// cloneFlags refuses CLONE_NEW* of clone(2) and unshare(2); CLONE_NEWTIME is
+// only a flag of the latter, for clone its bit belongs to the exit signal.
+func cloneFlags() []Rule {
+	var rules []Rule
+	for _, f := range []uint64{
+		unix.CLONE_NEWNS, unix.CLONE_NEWCGROUP, unix.CLONE_NEWUTS, unix.CLONE_NEWIPC,
+		unix.CLONE_NEWUSER, unix.CLONE_NEWPID, unix.CLONE_NEWNET,
+	} {
+		rules = append(
+			rules,
+			Rule{"clone", unix.EPERM, []Arg{bits(0, f)}},
+			Rule{"unshare", unix.EPERM, []Arg{bits(0, f)}},
+		)
+	}
+	return append(rules, Rule{"unshare", unix.EPERM, []Arg{bits(0, unix.CLONE_NEWTIME)}})
+}
+
+// setIDBits refuses modes that would let another user run a file as this one.
+// The open family has a mode only with O_CREAT or O_TMPFILE.
+func setIDBits() []Rule {
+	var rules []Rule
+	for _, bit := range []uint64{unix.S_ISUID, unix.S_ISGID} {
+		for call, arg := range map[string]uint{
+			"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mkdir": 1, "mkdirat": 2, "mknod": 1, "mknodat": 2,
+		} {
+			rules = append(rules, Rule{call, unix.EPERM, []Arg{bits(arg, bit)}})
+		}
+		for _, flag := range []uint64{unix.O_CREAT, unix.O_TMPFILE &^ unix.O_DIRECTORY} {
+			rules = append(
+				rules,
+				Rule{"open", unix.EPERM, []Arg{bits(1, flag), bits(2, bit)}},
+				Rule{"openat", unix.EPERM, []Arg{bits(2, flag), bits(3, bit)}},
+			)
+		}
+	}
+	return rules
+}
+
+// arguments refuses single operations of calls that are otherwise needed.
+func arguments() []Rule {
+	var rules []Rule
+	// Typing into a terminal, taking over the console, loading line disciplines.
+	for _, op := range []uint64{unix.TIOCSTI, tioclinux, unix.TIOCCONS, unix.TIOCSETD} {
+		rules = append(rules, Rule{"ioctl", unix.EPERM, []Arg{low(1, op)}})
+	}
+	// Device nodes; fifos and sockets are made by the same calls.
+	for _, kind := range []uint64{unix.S_IFCHR, unix.S_IFBLK} {
+		rules = append(
+			rules,
+			Rule{"mknod", unix.EPERM, []Arg{{1, unix.S_IFMT, kind}}},
+			Rule{"mknodat", unix.EPERM, []Arg{{2, unix.S_IFMT, kind}}},
+		)
+	}
+	// personality(2): 0 and ADDR_NO_RANDOMIZE (debuggers, sanitizers) are plain;
+	// READ_IMPLIES_EXEC and the rest weaken what runs next.
+	rules = append(rules, otherBits("personality", 0, addrNoRandomize, unix.EPERM)...)
+	// Requests and operations that are not known here are not let through:
+	// ptrace(2) up to 33 and 0x4200 to 0x4212, seccomp(2) up to 3.
+	rules = append(rules, otherBits("ptrace", 0, 0x421f|0x3f, unix.EPERM)...)
+	return append(rules, otherBits("seccomp", 0, 3, unix.EPERM)...)
+}
+
+const (
+	tioclinux       = 0x541c
+	addrNoRandomize = 0x0040000
+)
+
+// otherBits refuses a call when a 32-bit argument has a bit outside of allowed.
+func otherBits(call string, index uint, allowed uint64, e unix.Errno) []Rule {
+	var rules []Rule
+	for b := uint64(1); b < 1<<32; b <<= 1 {
+		if allowed&b == 0 {
+			rules = append(rules, Rule{call, e, []Arg{bits(index, b)}})
+		}
+	}
+	return rules
+}
