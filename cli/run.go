@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"runtime/debug"
 
 	"jail/launch"
 	"jail/plan"
@@ -36,6 +37,10 @@ func (a app) run(args []string) int {
 
 // start compiles the plan and becomes the command. It returns only on error.
 func (a app) start(o options, argv []string) error {
+	// A start is over before collecting garbage pays; the limit is for the look
+	// through very large trees.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(64 << 20)
 	p, err := compile(o, argv[0])
 	if err != nil {
 		return err

@@ -31,9 +31,9 @@ func (c *compiler) aliases() error {
 		}
 	}
 	for _, w := range c.trees(Write) {
-		wp := pieces(mounts, w.Path, 0)
+		wp := c.view.pieces(mounts, w.Path, 0)
 		for _, x := range c.trees(Exec) {
-			if p, q, found := overlap(wp, pieces(mounts, x.Path, 0)); found {
+			if p, q, found := overlap(wp, c.view.pieces(mounts, x.Path, 0)); found {
 				return alias(p.name, q.name, "the same directory as",
 					rule([]Grant{w}, Write), rule([]Grant{x}, Exec))
 			}
@@ -56,18 +56,18 @@ func overlap(ws, xs []piece) (w, x piece, found bool) {
 // pieces lists what can be seen beneath path: the part of the file system that
 // covers it and every mount below. An overlay is also its layers, as far as
 // their paths mean something here; depth bounds overlays on overlays.
-func pieces(mounts []*mountinfo.Info, path string, depth int) []piece {
+func (v *view) pieces(mounts []*mountinfo.Info, path string, depth int) []piece {
 	cover := covering(mounts, path)
 	if cover == nil || depth > 8 {
 		return nil
 	}
 	rel := strings.TrimPrefix(path, strings.TrimSuffix(cover.Mountpoint, "/"))
 	out := []piece{newPiece(cover, rel, path)}
-	out = append(out, layers(mounts, cover, rel, depth)...)
+	out = append(out, v.layers(mounts, cover, rel, depth)...)
 	for _, m := range mounts {
 		if m != cover && m.Mountpoint != path && within(m.Mountpoint, path) {
 			out = append(out, newPiece(m, "", m.Mountpoint))
-			out = append(out, layers(mounts, m, "", depth)...)
+			out = append(out, v.layers(mounts, m, "", depth)...)
 		}
 	}
 	return out
@@ -89,7 +89,7 @@ func covering(mounts []*mountinfo.Info, path string) *mountinfo.Info {
 	return best
 }
 
-func layers(mounts []*mountinfo.Info, m *mountinfo.Info, rel string, depth int) []piece {
+func (v *view) layers(mounts []*mountinfo.Info, m *mountinfo.Info, rel string, depth int) []piece {
 	if m.FSType != "overlay" {
 		return nil
 	}
@@ -100,8 +100,8 @@ func layers(mounts []*mountinfo.Info, m *mountinfo.Info, rel string, depth int) 
 			continue
 		}
 		for _, dir := range strings.Split(dirs, ":") {
-			if real, exists, err := realPath(filepath.Join("/", dir, m.Root, rel)); err == nil && exists && filepath.IsAbs(dir) {
-				out = append(out, pieces(mounts, real, depth+1)...)
+			if real, exists, err := v.real(filepath.Join("/", dir, m.Root, rel)); err == nil && exists && filepath.IsAbs(dir) {
+				out = append(out, v.pieces(mounts, real, depth+1)...)
 			}
 		}
 	}

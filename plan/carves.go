@@ -24,7 +24,7 @@ func (c *compiler) carves() error {
 		if out.Glob {
 			top, _ = doublestar.SplitPattern(path)
 		}
-		real, exists, err := realPath(top)
+		real, exists, err := c.view.real(top)
 		switch {
 		case err != nil || !exists && cv.Path.Optional:
 			out.Absent = true
@@ -43,7 +43,7 @@ func (c *compiler) carves() error {
 
 // reached is the access at path or at any grant beneath it.
 func (c *compiler) reached(path string) Access {
-	a := c.plan.Access(path)
+	a := c.access(path)
 	for _, g := range c.plan.grants {
 		if within(g.Path, path) {
 			a |= g.Access
@@ -81,7 +81,7 @@ func (c Carve) Word() string {
 // tree refuses a project tree that would grant too much: with ~/.ssh as the
 // working directory its keys would be the project.
 func (c *compiler) tree() error {
-	root, used := c.host.Tree.Root, c.plan.Access(c.host.Tree.Root) != 0
+	root, used := c.host.Tree.Root, c.access(c.host.Tree.Root) != 0
 	if !used {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (c *compiler) tree() error {
 			Hint: "change to the directory of one project first",
 		}
 	}
-	home, _, _ := realPath(c.host.Home)
+	home, _, _ := c.view.real(c.host.Home)
 	for _, shared := range []string{"/tmp", "/var/tmp", "/dev/shm", os.TempDir()} {
 		if root == filepath.Clean(shared) {
 			return refuse("is shared by all programs")
@@ -122,7 +122,7 @@ func (c *compiler) secretTree(root string, refuse func(string) error) error {
 		if !ok {
 			continue
 		}
-		if real, exists, err := realPath(path); err == nil && (within(root, real) || exists && within(real, root)) {
+		if real, exists, err := c.view.real(path); err == nil && (within(root, real) || exists && within(real, root)) {
 			return refuse("holds secrets (" + cv.Path.Text + ")")
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // can't be used here at all; whether every promise can be held is a question to
 // [Plan.Enforceable].
 func Compile(pol rules.Policy, h Host) (Plan, error) {
-	c := compiler{pol: pol, host: h}
+	c := compiler{pol: pol, host: h, view: newView()}
 	c.plan = Plan{
 		Profiles: pol.Profiles(), Tree: h.Tree, Home: h.Home, Cwd: h.Cwd, UID: h.UID, Temp: h.Temp,
 		ABI: h.ABI, Network: pol.Network(),
@@ -35,6 +35,7 @@ func Compile(pol rules.Policy, h Host) (Plan, error) {
 type compiler struct {
 	pol     rules.Policy
 	host    Host
+	view    *view
 	plan    Plan
 	written []written
 }
@@ -45,6 +46,12 @@ type written struct {
 	at   Origin
 	text string
 	real string
+}
+
+// access is Plan.Access without asking the file system twice.
+func (c *compiler) access(path string) Access {
+	a, _ := c.plan.explain(c.view, path)
+	return a
 }
 
 // absolute expands and anchors a path as written. ok is false when it names an
@@ -86,7 +93,7 @@ func (c *compiler) grant(g rules.Grant) error {
 			Hint: "set it, give a fallback with ${NAME:-path}, or end the path with ?",
 		}
 	}
-	real, exists, err := realPath(path)
+	real, exists, err := c.view.real(path)
 	switch {
 	case err != nil && g.Path.Optional, err == nil && !exists && g.Path.Optional:
 		c.missing(g.Path.Text, g.From)
@@ -108,16 +115,16 @@ func (c *compiler) record(real string, exists bool, g rules.Grant) error {
 	use := Use{Access: g.Access, Text: g.Path.Text, At: g.From}
 	grant := Grant{Path: real, Dir: true, Create: g.Create && !exists}
 	if exists {
-		id, fi, err := identify(real)
-		if err != nil {
-			return &Problem{At: g.From, What: fmt.Sprintf("%q: %s", g.Path.Text, reason(err))}
+		n := c.view.lstat(real)
+		if n.err != nil {
+			return &Problem{At: g.From, What: fmt.Sprintf("%q: %s", g.Path.Text, reason(n.err))}
 		}
-		grant.ID, grant.Dir = id, fi.IsDir()
-		if what := unfit(fi.Mode(), g); what != "" {
+		grant.ID, grant.Dir = n.id, n.mode.IsDir()
+		if what := unfit(n.mode, g); what != "" {
 			return &Problem{At: g.From, What: fmt.Sprintf("%q %s", real, what)}
 		}
 	}
-	if i := c.plan.find(real); i >= 0 {
+	if i := c.plan.find(c.view, real); i >= 0 {
 		c.plan.grants[i].Access |= g.Access | Read
 		c.plan.grants[i].From = append(c.plan.grants[i].From, use)
 		return nil
@@ -148,10 +155,10 @@ func (c *compiler) missing(text string, at Origin) {
 // could have put there: an earlier run would choose what this one is granted.
 func (c *compiler) planted() error {
 	for _, w := range c.written {
-		if w.path == w.real || c.plan.Access(w.real)&Write != 0 {
+		if w.path == w.real || c.access(w.real)&Write != 0 {
 			continue
 		}
-		link := firstLink(w.path, func(dir string) bool { return c.plan.Access(dir)&Write != 0 })
+		link := firstLink(w.path, func(dir string) bool { return c.access(dir)&Write != 0 })
 		if link != "" {
 			return &Problem{
 				At:   w.at,
@@ -191,7 +198,7 @@ func firstLink(path string, writable func(dir string) bool) string {
 // there can trust a rule file.
 func (c *compiler) own() error {
 	for _, dir := range c.host.Own {
-		if a, why := c.plan.Explain(dir); a&Write != 0 {
+		if a, why := c.plan.explain(c.view, dir); a&Write != 0 {
 			return &Problem{
 				At: why[0].From[0].At, What: fmt.Sprintf("%q would let the jail write %q, where jail keeps its own files", why[0].Path, dir),
 				Hint: "grant less",

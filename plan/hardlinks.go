@@ -49,7 +49,7 @@ func (c *compiler) hardLinks() error {
 // anywhere; only what lies under its home is taken for its own.
 func (c *compiler) mine(path string) bool {
 	if c.host.UID == 0 {
-		home, _, err := realPath(c.host.Home)
+		home, _, err := c.view.real(c.host.Home)
 		return err == nil && home != "/" && within(path, home)
 	}
 	return ownedBy(path, c.host.UID)

@@ -1,10 +1,7 @@
 package plan
 
 import (
-	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -67,16 +64,6 @@ type ID struct {
 	Dev, Ino uint64
 }
 
-// identify returns the identity of path itself, not of what a link leads to.
-func identify(path string) (ID, fs.FileInfo, error) {
-	fi, err := os.Lstat(path)
-	if err != nil {
-		return ID{}, nil, err
-	}
-	st := fi.Sys().(*syscall.Stat_t)
-	return ID{Dev: st.Dev, Ino: st.Ino}, fi, nil
-}
-
 // ownedBy tells whether path exists and belongs to uid.
 func ownedBy(path string, uid int) bool {
 	fi, err := os.Lstat(path)
@@ -87,27 +74,4 @@ func ownedBy(path string, uid int) bool {
 // absolute.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
-}
-
-// realPath resolves every symbolic link. Of a path that does not exist the
-// deepest existing part is resolved; exists is then false.
-func realPath(path string) (real string, exists bool, err error) {
-	real, err = filepath.EvalSymlinks(path)
-	if err == nil {
-		return real, true, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", false, err
-	}
-	if _, lerr := os.Lstat(path); lerr == nil {
-		return "", false, err // a dangling link
-	}
-	if path == "/" {
-		return "", false, err
-	}
-	parent, _, err := realPath(filepath.Dir(path))
-	if err != nil {
-		return "", false, err
-	}
-	return filepath.Join(parent, filepath.Base(path)), false, nil
 }

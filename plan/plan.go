@@ -81,24 +81,25 @@ func (p Plan) Grants() iter.Seq[Grant] { return slices.Values(p.grants) }
 // walks. Symbolic links are followed. A path that does not exist has the access
 // of its parent.
 func (p Plan) Access(path string) Access {
-	a, _ := p.explain(path)
+	a, _ := p.explain(newView(), path)
 	return a
 }
 
 // Explain is Access with the grants that contributed, nearest first.
 func (p Plan) Explain(path string) (Access, []Grant) {
-	return p.explain(path)
+	return p.explain(newView(), path)
 }
 
-func (p Plan) explain(path string) (Access, []Grant) {
-	real, _, err := realPath(path)
+// explain is the one evaluator.
+func (p Plan) explain(v *view, path string) (Access, []Grant) {
+	real, _, err := v.real(filepath.Clean(path))
 	if err != nil {
 		return 0, nil
 	}
 	var a Access
 	var why []Grant
 	for dir := real; ; dir = filepath.Dir(dir) {
-		if i := p.find(dir); i >= 0 {
+		if i := p.find(v, dir); i >= 0 {
 			a |= p.grants[i].Access
 			why = append(why, p.grants[i])
 		}
@@ -111,21 +112,21 @@ func (p Plan) explain(path string) (Access, []Grant) {
 // find returns the index of the grant on exactly this file or directory, -1 if
 // there is none. Identity decides, so that a second name of a granted inode (a
 // hard link, a bind mount) has its rights, as it has for the kernel.
-func (p Plan) find(path string) int {
-	id, _, err := identify(path)
+func (p Plan) find(v *view, path string) int {
+	n := v.lstat(path)
 	return slices.IndexFunc(p.grants, func(g Grant) bool {
-		return g.Path == path || err == nil && g.ID == id
+		return n.err == nil && g.ID == n.id || g.Path == path
 	})
 }
 
 // WithTemp adds the private temporary directory, once it has been made.
 func (p Plan) WithTemp(dir string) (Plan, error) {
-	id, _, err := identify(dir)
-	if err != nil {
-		return Plan{}, err
+	n := newView().lstat(dir)
+	if n.err != nil {
+		return Plan{}, n.err
 	}
 	p.grants = append(slices.Clone(p.grants), Grant{
-		Path: dir, Access: Read | Write, Dir: true, ID: id,
+		Path: dir, Access: Read | Write, Dir: true, ID: n.id,
 		From: []Use{{Access: Write, Text: dir, At: Origin{File: "private TMPDIR"}}},
 	})
 	return p, nil
@@ -143,15 +144,13 @@ func (p Plan) WithCreated(make func(path string) error) (Plan, error) {
 		if err := make(g.Path); err != nil {
 			return Plan{}, err
 		}
-		id, fi, err := identify(g.Path)
-		if err != nil {
-			return Plan{}, err
-		}
-		real, _, err := realPath(g.Path)
-		if err != nil || real != g.Path || !fi.IsDir() || !ownedBy(g.Path, p.UID) {
+		v := newView()
+		n := v.lstat(g.Path)
+		real, _, err := v.real(g.Path)
+		if err != nil || real != g.Path || !n.mode.IsDir() || n.uid != p.UID {
 			return Plan{}, &Problem{At: g.From[0].At, What: fmt.Sprintf("%q was replaced while jail was starting", g.Path)}
 		}
-		p.grants[i].ID, p.grants[i].Create = id, false
+		p.grants[i].ID, p.grants[i].Create = n.id, false
 	}
 	return p, nil
 }

@@ -12,11 +12,11 @@ import (
 // through two mounts, the parts of an overlay, and hard links.
 func (c *compiler) prove() error {
 	for _, g := range c.plan.grants {
-		if a, why := c.plan.Explain(g.Path); a&Write != 0 && a&Exec != 0 {
+		if a, why := c.plan.explain(c.view, g.Path); a&Write != 0 && a&Exec != 0 {
 			return clash(g.Path, rule(why, Write), rule(why, Exec))
 		}
 	}
-	if a, why := c.plan.Explain(c.plan.Temp); a&Exec != 0 {
+	if a, why := c.plan.explain(c.view, c.plan.Temp); a&Exec != 0 {
 		return &Problem{
 			At:   rule(why, Exec).At,
 			What: fmt.Sprintf("temporary files would be made in %q, which may be executed", c.plan.Temp),

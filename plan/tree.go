@@ -170,7 +170,7 @@ func readSmall(path string) (string, error) {
 // gitDirs grants the git directories outside the tree the access that the tree
 // itself has.
 func (c *compiler) gitDirs() error {
-	a, why := c.plan.Explain(c.host.Tree.Root)
+	a, why := c.plan.explain(c.view, c.host.Tree.Root)
 	if a == 0 {
 		return nil
 	}

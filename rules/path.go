@@ -76,6 +76,9 @@ func parsePath(text string, globs bool) (Path, string) {
 // unbracket undoes "[?]", "[*]" and "[[]", and tells whether what is left over
 // is a pattern.
 func unbracket(s string) (plain string, glob bool) {
+	if !strings.ContainsAny(s, "*?[") {
+		return s, false
+	}
 	rest := s
 	for _, lit := range []string{"[?]", "[*]", "[[]"} {
 		rest = strings.ReplaceAll(rest, lit, "")

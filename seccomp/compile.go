@@ -1,6 +1,8 @@
 package seccomp
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"jail/plan"
@@ -127,27 +129,43 @@ func arguments() []Rule {
 			Rule{"mknodat", unix.EPERM, []Arg{{2, unix.S_IFMT, kind}}},
 		)
 	}
-	// personality(2): 0 and ADDR_NO_RANDOMIZE (debuggers, sanitizers) are plain;
-	// READ_IMPLIES_EXEC and the rest weaken what runs next.
-	rules = append(rules, otherBits("personality", 0, addrNoRandomize, unix.EPERM)...)
-	// Requests and operations that are not known here are not let through:
-	// ptrace(2) up to 33 and 0x4200 to 0x4212, seccomp(2) up to 3.
-	rules = append(rules, otherBits("ptrace", 0, 0x421f|0x3f, unix.EPERM)...)
-	return append(rules, otherBits("seccomp", 0, 3, unix.EPERM)...)
+	// personality(2): what makes the next program easier to attack. Asking for
+	// the value, 0xffffffff, has these bits too.
+	for _, flag := range []uint64{readImpliesExec, mmapPageZero, addrCompatLayout} {
+		rules = append(rules, Rule{"personality", unix.EPERM, []Arg{bits(0, flag)}})
+	}
+	// Requests and operations that do not exist are not let through: ptrace(2)
+	// has none below 0, seccomp(2) has them up to 3.
+	rules = append(rules, Rule{"ptrace", unix.EPERM, []Arg{bits(0, 1<<31)}})
+	for b := 2; b < 8; b++ {
+		rules = append(rules, Rule{"seccomp", unix.EPERM, []Arg{bits(0, 1<<b)}})
+	}
+	return rules
 }
 
 const (
-	tioclinux       = 0x541c
-	addrNoRandomize = 0x0040000
+	tioclinux        = 0x541c // linux/tiocl.h, TIOCLINUX
+	mmapPageZero     = 0x0100000
+	addrCompatLayout = 0x0200000
+	readImpliesExec  = 0x0400000
 )
 
-// otherBits refuses a call when a 32-bit argument has a bit outside of allowed.
-func otherBits(call string, index uint, allowed uint64, e unix.Errno) []Rule {
-	var rules []Rule
-	for b := uint64(1); b < 1<<32; b <<= 1 {
-		if allowed&b == 0 {
-			rules = append(rules, Rule{call, e, []Arg{bits(index, b)}})
+// except covers all values of the lowest width bits of an argument but the
+// allowed ones, with few patterns: it halves the range until a half has nothing
+// that is allowed. Each rule costs time at every start.
+func except(index uint, width int, allowed ...uint64) []Arg {
+	var args []Arg
+	var halve func(prefix uint64, bit int)
+	halve = func(prefix uint64, bit int) {
+		mask := (uint64(1)<<width - 1) &^ (uint64(1)<<bit - 1)
+		switch within := slices.ContainsFunc(allowed, func(v uint64) bool { return v&mask == prefix }); {
+		case !within:
+			args = append(args, Arg{index, mask, prefix})
+		case bit > 0:
+			halve(prefix, bit-1)
+			halve(prefix|1<<(bit-1), bit-1)
 		}
 	}
-	return rules
+	halve(0, width)
+	return args
 }

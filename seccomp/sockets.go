@@ -17,20 +17,23 @@ import (
 // right type for ever.
 func sockets(n plan.Network, abi int) []Rule {
 	var rules []Rule
-	for f := uint64(0); f < 64; f++ {
-		switch f {
-		case unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK:
-		default:
-			rules = append(rules, Rule{"socket", unix.EAFNOSUPPORT, []Arg{low(0, f)}})
+	refuse := func(e unix.Errno, args ...Arg) { rules = append(rules, Rule{"socket", e, args}) }
+
+	families := []uint64{unix.AF_INET, unix.AF_INET6}
+	if n.Interfaces {
+		families = append(families, unix.AF_NETLINK)
+		for _, protocol := range except(2, 6, unix.NETLINK_ROUTE) {
+			refuse(unix.EPROTONOSUPPORT, low(0, unix.AF_NETLINK), protocol)
 		}
 	}
-	rules = append(rules, otherBits("socket", 0, 63, unix.EAFNOSUPPORT)...)
 	if !n.UnixAny && abi < abiUnix {
-		rules = append(rules, Rule{"socket", unix.EACCES, []Arg{low(0, unix.AF_UNIX)}})
+		refuse(unix.EACCES, low(0, unix.AF_UNIX))
 	}
-	rules = append(rules, netlink(n.Interfaces)...)
-	for _, family := range []uint64{unix.AF_INET, unix.AF_INET6} {
-		rules = append(rules, inet(family, n)...)
+	for _, family := range except(0, familyBits, append(families, unix.AF_UNIX)...) {
+		refuse(unix.EAFNOSUPPORT, family)
+	}
+	for _, r := range inet(n) {
+		refuse(r.Errno, append([]Arg{inetFamily()}, r.Args...)...)
 	}
 	if n.Restricted() {
 		rules = append(rules, fastOpen()...)
@@ -41,56 +44,38 @@ func sockets(n plan.Network, abi int) []Rule {
 // abiUnix is the Landlock ABI from which unix sockets with a path are covered.
 const abiUnix = 9
 
-const sockTypeMask = 0xf // the rest is SOCK_CLOEXEC and SOCK_NONBLOCK
+// What these bits can't tell apart, the kernel refuses itself: families from
+// AF_MAX (46) on, and internet protocols from IPPROTO_MAX (263) on.
+const (
+	familyBits   = 6
+	protocolBits = 9
+	typeBits     = 4 // the rest of the type is SOCK_CLOEXEC and SOCK_NONBLOCK
+)
 
-func netlink(route bool) []Rule {
-	family := low(0, unix.AF_NETLINK)
-	if !route {
-		return []Rule{{"socket", unix.EAFNOSUPPORT, []Arg{family}}}
-	}
-	var rules []Rule
-	for b := uint64(1); b < 1<<32; b <<= 1 { // NETLINK_ROUTE is 0
-		rules = append(rules, Rule{"socket", unix.EPROTONOSUPPORT, []Arg{family, bits(2, b)}})
-	}
-	return rules
-}
+// inetFamily matches AF_INET (2) and AF_INET6 (10): they differ in bit 3.
+func inetFamily() Arg { return Arg{0, 1<<familyBits - 1 - 8, unix.AF_INET} }
 
-// inet lets through, of one family, exactly (stream, 0 or TCP or MPTCP) and
-// (datagram, 0 or UDP). Protocols are excluded by the bits that the allowed
-// ones do not have, and what is left over by name.
-func inet(family uint64, n plan.Network) []Rule {
-	fam := low(0, family)
+// inet refuses, of the internet families, all but (stream, 0 or TCP or MPTCP)
+// and (datagram, 0 or UDP); the call and the family are left to the caller.
+func inet(n plan.Network) []Rule {
 	var rules []Rule
-	for t := uint64(0); t <= sockTypeMask; t++ {
-		if t != unix.SOCK_STREAM && t != unix.SOCK_DGRAM {
-			rules = append(rules, Rule{"socket", unix.EPERM, []Arg{fam, {1, sockTypeMask, t}}})
-		}
+	for _, kind := range except(1, typeBits, unix.SOCK_STREAM, unix.SOCK_DGRAM) {
+		rules = append(rules, Rule{"", unix.EPERM, []Arg{kind}})
 	}
-	stream := Arg{1, sockTypeMask, unix.SOCK_STREAM}
-	allowed := uint64(unix.IPPROTO_TCP)
-	left := []uint64{2, 4}
+	streams := []uint64{0, unix.IPPROTO_TCP}
 	if !n.Restricted() {
-		allowed |= unix.IPPROTO_MPTCP
-		left = append(left, 256, 258, 260)
+		streams = append(streams, unix.IPPROTO_MPTCP)
 	}
-	rules = append(rules, protocols(fam, stream, allowed, left)...)
-
-	datagram := Arg{1, sockTypeMask, unix.SOCK_DGRAM}
+	stream := Arg{1, 1<<typeBits - 1, unix.SOCK_STREAM}
+	for _, protocol := range except(2, protocolBits, streams...) {
+		rules = append(rules, Rule{"", unix.EPROTONOSUPPORT, []Arg{stream, protocol}})
+	}
+	datagram := Arg{1, 1<<typeBits - 1, unix.SOCK_DGRAM}
 	if n.Restricted() && !n.UDP {
-		return append(rules, Rule{"socket", unix.EACCES, []Arg{fam, datagram}})
+		return append(rules, Rule{"", unix.EACCES, []Arg{datagram}})
 	}
-	return append(rules, protocols(fam, datagram, unix.IPPROTO_UDP, []uint64{1, 16})...)
-}
-
-func protocols(family, kind Arg, allowedBits uint64, left []uint64) []Rule {
-	var rules []Rule
-	for b := uint64(1); b < 1<<32; b <<= 1 {
-		if allowedBits&b == 0 {
-			rules = append(rules, Rule{"socket", unix.EPROTONOSUPPORT, []Arg{family, kind, bits(2, b)}})
-		}
-	}
-	for _, p := range left {
-		rules = append(rules, Rule{"socket", unix.EPROTONOSUPPORT, []Arg{family, kind, low(2, p)}})
+	for _, protocol := range except(2, protocolBits, 0, unix.IPPROTO_UDP) {
+		rules = append(rules, Rule{"", unix.EPROTONOSUPPORT, []Arg{datagram, protocol}})
 	}
 	return rules
 }

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// place is a home of its own with a Go project in it, so that what is measured does not depend on
+// whose machine this is.
+type place struct {
+	root    string
+	project string
+	env     []string
+}
+
+// packages is how many packages the project has; each is compiled anew by every build.
+const packages = 8
+
+func newPlace() (place, error) {
+	root, err := os.MkdirTemp("", "jail-bench-")
+	if err != nil {
+		return place{}, err
+	}
+	home := filepath.Join(root, "home")
+	p := place{root: root, project: filepath.Join(home, "project")}
+	p.env = []string{
+		"HOME=" + home,
+		"PATH=" + os.Getenv("PATH"),
+		"LANG=C.UTF-8",
+		"GOFLAGS=-buildvcs=false",
+		"GOTOOLCHAIN=local",
+		"GOPROXY=off",
+		"GIT_CONFIG_NOSYSTEM=1",
+	}
+	if err := p.populate(); err != nil {
+		os.RemoveAll(root)
+		return place{}, err
+	}
+	return p, nil
+}
+
+func (p place) populate() error {
+	if err := p.edit(0); err != nil {
+		return err
+	}
+	if err := p.write("go.mod", "module project\n\ngo 1.26.0\n"); err != nil {
+		return err
+	}
+	if err := p.write("main.go", mainSource()); err != nil {
+		return err
+	}
+	for _, argv := range [][]string{
+		{"git", "init", "-q"},
+		{"git", "config", "user.name", "bench"},
+		{"git", "config", "user.email", "bench@localhost"},
+		{"git", "add", "."},
+		{"git", "commit", "-q", "-m", "project"},
+	} {
+		if out, err := p.command(argv).CombinedOutput(); err != nil {
+			return fmt.Errorf("%q: %w: %s", argv, err, out)
+		}
+	}
+	return nil
+}
+
+// edit changes every package, so that the next build has to compile them.
+func (p place) edit(n int) error {
+	for i := range packages {
+		name := fmt.Sprintf("p%d", i)
+		src := fmt.Sprintf("package %s\n\nimport \"fmt\"\n\nfunc Say() { fmt.Println(%d) }\n", name, n)
+		if err := p.write(filepath.Join(name, name+".go"), src); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mainSource() string {
+	imports, calls := "", ""
+	for i := range packages {
+		imports += fmt.Sprintf("import \"project/p%d\"\n", i)
+		calls += fmt.Sprintf("\tp%d.Say()\n", i)
+	}
+	return "package main\n\n" + imports + "\nfunc main() {\n" + calls + "}\n"
+}
+
+func (p place) write(name, text string) error {
+	name = filepath.Join(p.project, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(text), 0o644)
+}
+
+// buildExec1 builds bench/exec1, statically, as jail is.
+func (p place) buildExec1() (string, error) {
+	file := filepath.Join(p.root, "exec1")
+	cmd := exec.Command("go", "build", "-o", file, "-ldflags", "-s -w", "jail/bench/exec1")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building exec1: %w: %s", err, out)
+	}
+	return file, nil
+}
