@@ -94,6 +94,7 @@ type reportCarve struct {
 type reportEnv struct {
 	Passed  []string `json:"passed"`  // names only: values may be secret
 	Dropped []string `json:"dropped"` // likewise
+	Private []string `json:"private"` // point into the private TMPDIR
 }
 
 type reportOptions struct {
@@ -144,6 +145,10 @@ func newReport(version string, p plan.Plan, command string) report {
 		r.Environment.Passed = append(r.Environment.Passed, name)
 	}
 	slices.Sort(r.Environment.Passed)
+	r.Environment.Private = []string{"TMPDIR"}
+	for _, c := range p.Private {
+		r.Environment.Private = append(r.Environment.Private, c.Variable)
+	}
 	for _, l := range p.Limits {
 		if r.Limits == nil {
 			r.Limits = map[string]any{}

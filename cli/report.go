@@ -44,7 +44,8 @@ func (r report) text(home string) string {
 	}
 
 	head("environment")
-	fmt.Fprintf(&b, "  passed   %s, TMPDIR (private)\n", strings.Join(r.Environment.Passed, ", "))
+	fmt.Fprintf(&b, "  passed   %s\n", strings.Join(r.Environment.Passed, ", "))
+	fmt.Fprintf(&b, "  private  %s (lost at exit)\n", strings.Join(r.Environment.Private, ", "))
 	if len(r.Environment.Dropped) > 0 {
 		fmt.Fprintf(&b, "  dropped  %s\n", strings.Join(r.Environment.Dropped, ", "))
 	}

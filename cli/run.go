@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"jail/launch"
 	"jail/plan"
@@ -52,7 +53,7 @@ func (a app) start(o options, argv []string) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range cmd.Notes {
+	for _, n := range slices.Concat(p.Tree.Notes, cmd.Notes) {
 		fmt.Fprintf(a.stderr, "jail: note: %s\n", printable(n))
 	}
 	if o.verbose {
@@ -64,9 +65,6 @@ func (a app) start(o options, argv []string) error {
 // summary is what -v tells before the command starts.
 func (a app) summary(p plan.Plan, path string) {
 	fmt.Fprintf(a.stderr, "jail: %s in %s, profiles %v, Landlock ABI %d\n", path, p.Tree.Root, p.Profiles, p.ABI)
-	for _, n := range p.Notes {
-		fmt.Fprintf(a.stderr, "jail: note: %s\n", printable(n))
-	}
 	for _, pr := range p.Promises {
 		if pr.Waived {
 			fmt.Fprintf(a.stderr, "jail: waived (%s): %s\n", pr.From, printable(pr.Text))

@@ -32,8 +32,18 @@ func makeReady(p plan.Plan) (plan.Plan, []string, error) {
 	if err != nil {
 		return p, nil, err
 	}
-	p, err = p.WithTemp(tmp)
-	return p, append(p.Env, "TMPDIR="+tmp), err
+	if p, err = p.WithTemp(tmp); err != nil {
+		return p, nil, err
+	}
+	env := append(p.Env, "TMPDIR="+tmp)
+	for _, c := range p.Private {
+		dir := filepath.Join(tmp, c.Name)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return p, nil, err
+		}
+		env = append(env, c.Variable+"="+dir)
+	}
+	return p, env, nil
 }
 
 // makeDir makes a directory and its parents, for the user alone.

@@ -23,7 +23,7 @@ func Compile(pol rules.Policy, h Host) (Plan, error) {
 		Options: slices.Collect(pol.Options()), Notes: slices.Clone(h.Tree.Notes),
 	}
 	for _, step := range []func() error{
-		c.grants, c.gitDirs, c.planted, c.tree, c.own, c.prove, c.carves, c.seeds, c.environment, c.promises,
+		c.grants, c.caches, c.gitDirs, c.planted, c.tree, c.own, c.prove, c.carves, c.seeds, c.environment, c.promises,
 	} {
 		if err := step(); err != nil {
 			return Plan{}, err
@@ -74,6 +74,27 @@ func (c *compiler) absolute(p rules.Path) (path string, ok bool) {
 func (c *compiler) grants() error {
 	for g := range c.pol.Grants() {
 		if err := c.grant(g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// caches grants those that exist and plans a private place for the others.
+func (c *compiler) caches() error {
+	for cache := range c.pol.Caches() {
+		dir := cache.Dir
+		if value := c.host.getenv(cache.Variable); filepath.IsAbs(value) {
+			dir = rules.Path{Text: value}
+		}
+		path, ok := c.absolute(dir)
+		real, exists, err := c.view.real(path)
+		if !ok || err != nil || !exists || !c.view.lstat(real).mode.IsDir() {
+			c.plan.Private = append(c.plan.Private, Private{Variable: cache.Variable, Name: strings.ToLower(cache.Variable)})
+			continue
+		}
+		c.plan.Env = append(c.plan.Env, cache.Variable+"="+path)
+		if err := c.grant(rules.Grant{Path: dir, Access: Write, From: cache.From}); err != nil {
 			return err
 		}
 	}

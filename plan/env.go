@@ -9,9 +9,17 @@ import (
 // environment keeps the variables that a rule passes on and adds those that are
 // set. TMPDIR is set at start.
 func (c *compiler) environment() error {
+	known := map[string]bool{"TMPDIR": true} // set at start, like Private
+	for _, kv := range c.plan.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		known[name] = true // a cache
+	}
+	for _, p := range c.plan.Private {
+		known[p.Variable] = true
+	}
 	for _, kv := range c.host.Env {
 		name, _, ok := strings.Cut(kv, "=")
-		if !ok || name == "TMPDIR" {
+		if !ok || known[name] {
 			continue
 		}
 		if c.passes(name) {

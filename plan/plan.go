@@ -24,6 +24,7 @@ type Plan struct {
 
 	Carves   []Carve
 	Seeds    []Seed
+	Private  []Private
 	Network  Network
 	Limits   []Limit
 	Env      []string
@@ -65,6 +66,13 @@ type Carve struct {
 // Seed is a file to copy at start if To is absent.
 type Seed struct {
 	File, To string
+}
+
+// Private is a directory made in the private TMPDIR, and the environment
+// variable that points a program there.
+type Private struct {
+	Variable string
+	Name     string
 }
 
 // Missing is an optional path that is not there.

@@ -37,8 +37,8 @@ func FindTree(cwd string, uid int) Tree {
 			case fi.Mode().IsRegular():
 				t.linked(dot, uid)
 				return t
-			default: // a link may lead anywhere, and going on upwards would widen the tree
-				t.note("%s is neither a directory nor a file: not followed", dot)
+			default: // going on upwards would widen the tree
+				t.note("%s is a link and may lead anywhere: not followed; --write allows where it leads", dot)
 				return t
 			}
 		}
@@ -72,7 +72,7 @@ func (t *Tree) linked(dot string, uid int) {
 	}
 	switch {
 	case back != t.Root:
-		t.note("%s names %q, which does not point back here: not granted", dot, gitdir)
+		t.note("%s names %q, which does not point back here: not granted; --write %s allows it", dot, gitdir, gitdir)
 	case !isGitDir(common, uid) || !ownedBy(gitdir, uid):
 		t.note("%s names %q, which is no git directory of yours: not granted", dot, common)
 	default:

@@ -30,6 +30,11 @@ type document struct {
 		To   string `toml:"to"`
 	} `toml:"seed"`
 
+	Cache []struct {
+		Dir      string `toml:"dir"`
+		Variable string `toml:"variable"`
+	} `toml:"cache"`
+
 	Commands struct {
 		Allow []string `toml:"allow"`
 		Deny  []string `toml:"deny"`

@@ -78,7 +78,7 @@ type merger struct {
 
 func (m *merger) add(f *file) error {
 	for _, step := range []func(*file) error{
-		checkHeader, m.addFiles, m.addSeeds, m.addWaivers, m.addNetwork,
+		checkHeader, m.addFiles, m.addSeeds, m.addCaches, m.addWaivers, m.addNetwork,
 		m.addEnv, m.addLimits, m.addArtifact, checkLater, m.addProfile,
 	} {
 		if err := step(f); err != nil {
@@ -93,12 +93,10 @@ func checkHeader(f *file) error {
 		return problem(f.at("version"), "write version = 1, or use a jail that knows the newer format",
 			"version %d is not known", f.Version)
 	}
-	if f.Kind != Profile && (f.md.IsDefined("profile") || f.md.IsDefined("seed")) {
-		k := "profile"
-		if f.md.IsDefined("seed") {
-			k = "seed"
+	for _, k := range []string{"profile", "seed", "cache"} {
+		if f.Kind != Profile && f.md.IsDefined(k) {
+			return problem(f.anyLine(k), "", "%q is for built-in profiles", k)
 		}
-		return problem(f.anyLine(k), "", "%q is for built-in profiles", k)
 	}
 	return nil
 }
@@ -166,6 +164,21 @@ func (m *merger) addSeeds(f *file) error {
 			return problem(at, "", "seed: %s", why)
 		}
 		m.p.seeds = append(m.p.seeds, Seed{File: from, To: to, From: at})
+	}
+	return nil
+}
+
+func (m *merger) addCaches(f *file) error {
+	for i, c := range f.Cache {
+		at := f.at(fmt.Sprintf("cache[%d]", i))
+		dir, why := parsePath(c.Dir, false)
+		if why == "" && !isEnvName(c.Variable) {
+			why = fmt.Sprintf("%q is not the name of an environment variable", c.Variable)
+		}
+		if why != "" {
+			return problem(at, "", "cache: %s", why)
+		}
+		m.p.caches = append(m.p.caches, Cache{Dir: dir, Variable: c.Variable, From: at})
 	}
 	return nil
 }

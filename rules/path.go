@@ -89,51 +89,81 @@ func unbracket(s string) (plain string, glob bool) {
 	return strings.NewReplacer("[?]", "?", "[*]", "*", "[[]", "[").Replace(s), false
 }
 
+// variable is a "${NAME:-fallback}" at the start of a path, with what follows.
+type variable struct {
+	name     string
+	fallback string // may begin with a variable of its own
+	optional bool   // there is a fallback
+	rest     string
+}
+
+// cutVariable splits a path that begins with "${".
+func cutVariable(s string) (v variable, closed bool) {
+	depth := 0
+	for i := range len(s) {
+		switch {
+		case strings.HasPrefix(s[i:], "${"):
+			depth++
+		case s[i] == '}':
+			if depth--; depth == 0 {
+				v.name, v.fallback, v.optional = strings.Cut(s[2:i], ":-")
+				v.rest = s[i+1:]
+				return v, true
+			}
+		}
+	}
+	return variable{}, false
+}
+
 // checkVariable accepts "${NAME}" and "${NAME:-fallback}" at the start of a
 // path and no "$" elsewhere, so that a typing error is never a literal name.
 func checkVariable(s string) string {
-	rest := s
-	if strings.HasPrefix(s, "${") {
-		end := strings.IndexByte(s, '}')
-		if end < 0 {
-			return `"${" is not closed`
+	if !strings.HasPrefix(s, "${") {
+		if strings.HasPrefix(s, "$") || strings.Contains(s, "${") {
+			return `variables are written ${NAME}, at the start of the path`
 		}
-		name, _, _ := strings.Cut(s[2:end], ":-")
-		if !isEnvName(name) {
-			return `"${...}" needs the name of an environment variable`
-		}
-		rest = s[end+1:]
-		if rest != "" && rest[0] != '/' {
-			return `"${NAME}" must be followed by "/"`
-		}
+		return ""
 	}
-	if strings.HasPrefix(rest, "$") || strings.Contains(rest, "${") {
+	v, closed := cutVariable(s)
+	switch {
+	case !closed:
+		return `"${" is not closed`
+	case !isEnvName(v.name):
+		return `"${...}" needs the name of an environment variable`
+	case v.rest != "" && v.rest[0] != '/':
+		return `"${NAME}" must be followed by "/"`
+	case strings.Contains(v.rest, "${"):
 		return `variables are written ${NAME}, at the start of the path`
 	}
-	return ""
+	return checkVariable(v.fallback)
 }
 
 // Expand replaces a leading "~" or variable. ok is false when the variable is
 // unset and has no fallback. Of a value with colons (GOPATH) the first element
 // counts, as the tools themselves do when they write.
 func (p Path) Expand(home string, getenv func(string) string) (path string, ok bool) {
-	s := p.Text
-	if strings.HasPrefix(s, "${") {
-		end := strings.IndexByte(s, '}')
-		name, fallback, has := strings.Cut(s[2:end], ":-")
-		value, _, _ := strings.Cut(getenv(name), ":")
-		if value == "" {
-			value = fallback
-		}
-		if value == "" && !has {
+	return expand(p.Text, home, getenv)
+}
+
+func expand(s, home string, getenv func(string) string) (string, bool) {
+	if s == "~" || strings.HasPrefix(s, "~/") {
+		return home + s[1:], true
+	}
+	if !strings.HasPrefix(s, "${") {
+		return s, true
+	}
+	v, _ := cutVariable(s)
+	value, _, _ := strings.Cut(getenv(v.name), ":")
+	if value == "" {
+		if !v.optional {
 			return "", false
 		}
-		s = value + s[end+1:]
+		var ok bool
+		if value, ok = expand(v.fallback, home, getenv); !ok {
+			return "", false
+		}
 	}
-	if s == "~" || strings.HasPrefix(s, "~/") {
-		s = home + s[1:]
-	}
-	return s, true
+	return value + v.rest, true
 }
 
 func isEnvName(s string) bool {

@@ -12,6 +12,7 @@ type Policy struct {
 	grants   []Grant
 	carves   []Carve
 	seeds    []Seed
+	caches   []Cache
 	waivers  []Waiver
 	network  Network
 	pass     []Pattern
@@ -47,6 +48,15 @@ func (c Carve) Word() string {
 // a program keeps outside of what it may write.
 type Seed struct {
 	File, To Path
+	From     Origin
+}
+
+// Cache is a directory that a toolchain fills and that may be lost. If it is
+// there it may be written; if not, the program is pointed, by the environment
+// variable, to one in the private TMPDIR, and HOME is left as it is.
+type Cache struct {
+	Dir      Path
+	Variable string // its value, if set, counts instead of Dir
 	From     Origin
 }
 
@@ -117,6 +127,9 @@ func (p Policy) Carves() iter.Seq[Carve] { return slices.Values(p.carves) }
 
 // Seeds yields the files to copy at start.
 func (p Policy) Seeds() iter.Seq[Seed] { return slices.Values(p.seeds) }
+
+// Caches yields the directories that toolchains fill.
+func (p Policy) Caches() iter.Seq[Cache] { return slices.Values(p.caches) }
 
 // Waivers yields the accepted losses.
 func (p Policy) Waivers() iter.Seq[Waiver] { return slices.Values(p.waivers) }

@@ -50,11 +50,11 @@ func refused() []Rule {
 	add(
 		unix.ENOSYS, "memfd_create", "memfd_secret", "clone3", "openat2",
 		"io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "io_submit",
-		"pidfd_send_signal", "userfaultfd", "process_madvise", "process_mrelease",
+		"pidfd_open", "pidfd_send_signal", "userfaultfd", "process_madvise", "process_mrelease",
 	)
 	// Namespaces, mounts and what sees around them.
 	add(
-		unix.EPERM, "setns", "mount", "umount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree",
+		unix.EPERM, "unshare", "setns", "mount", "umount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree",
 		"open_tree_attr", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "statmount", "listmount",
 		"open_by_handle_at", "swapon", "swapoff", "quotactl", "quotactl_fd", "file_setattr",
 	)
@@ -76,21 +76,16 @@ func refused() []Rule {
 	return rules
 }
 
-// cloneFlags refuses CLONE_NEW* of clone(2) and unshare(2); CLONE_NEWTIME is
-// only a flag of the latter, for clone its bit belongs to the exit signal.
+// cloneFlags refuses CLONE_NEW* of clone(2).
 func cloneFlags() []Rule {
 	var rules []Rule
 	for _, f := range []uint64{
 		unix.CLONE_NEWNS, unix.CLONE_NEWCGROUP, unix.CLONE_NEWUTS, unix.CLONE_NEWIPC,
 		unix.CLONE_NEWUSER, unix.CLONE_NEWPID, unix.CLONE_NEWNET,
 	} {
-		rules = append(
-			rules,
-			Rule{"clone", unix.EPERM, []Arg{bits(0, f)}},
-			Rule{"unshare", unix.EPERM, []Arg{bits(0, f)}},
-		)
+		rules = append(rules, Rule{"clone", unix.EPERM, []Arg{bits(0, f)}})
 	}
-	return append(rules, Rule{"unshare", unix.EPERM, []Arg{bits(0, unix.CLONE_NEWTIME)}})
+	return rules
 }
 
 // setIDBits refuses modes that would let another user run a file as this one.

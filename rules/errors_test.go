@@ -1,0 +1,155 @@
+package rules_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"jail/rules"
+)
+
+const later = "this version of jail does not enforce it; remove it to go on without"
+
+// Every text starts at line 2 of its file (see one).
+func TestErrors(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want []string
+	}{
+		// Keys.
+		{"[files]\nraed = []", []string{`f:3: unknown key "files.raed"`, "did you mean files.read?"}},
+		{"[files]\nREAD = []", []string{`f:3: unknown key "files.READ"`, "did you mean files.read?"}},
+		{"[Files]\nread = []", []string{`f:2: unknown key "Files"`, "did you mean files?"}},
+		{"[files]\nread = []\nRead = ['/']", []string{`f:4: unknown key "files.Read"`, "did you mean files.read?"}},
+		{"[env.Set]\nA = '1'", []string{`f:2: unknown key "env.Set"`, "did you mean env.set?"}},
+		{"[env.set.A]\nb = '1'", nil},
+		{"xyzzy_plugh = 1", []string{`f:2: unknown key "xyzzy_plugh"`, "the README lists every key"}},
+		{"[[command]]\nname = 'a'\n[[command]]\nnmae = 'b'", []string{`f:5: unknown key "command.nmae"`, "did you mean command.name?"}},
+		// Types and syntax.
+		{"version = 2", []string{"f:2: version 2 is not known", "write version = 1, or use a jail that knows the newer format"}},
+		{"version = 0", []string{"f:2: version 0 is not known", "write version = 1, or use a jail that knows the newer format"}},
+		{"profile.about = 'x'", []string{`f:2: "profile" is for built-in profiles`}},
+		{"\n[[seed]]\nfrom = 'a'", []string{`f:3: "seed" is for built-in profiles`}},
+		// Waivers.
+		{"waive = [\n'mounts',\n'mount']", []string{`f:4: "mount" can't be waived`, "did you mean mounts?"}},
+		{"waive = ['everything at all']", []string{`f:2: "everything at all" can't be waived`, "waivers are: mounts, truncate, ports, signals"}},
+		// Network.
+		{"[network]\nunix = 'all'", []string{`f:3: network.unix: "all" is not known`, `write unix = "any", or leave the key out`}},
+		{"[network]\nunix = true", []string{`f:3: network.unix: "any" or a list of paths is expected`}},
+		{"[network]\nunix = [1]", []string{"f:3: network.unix: a list of paths is expected"}},
+		{"[network]\nunix = []", []string{"f:3: network.unix as a list: not yet", later}},
+		// Environment.
+		{"env.pass = ['A',\n'B=']", []string{`f:3: "B=" is not the name of an environment variable, nor a pattern such as MY_*`}},
+		{"env.pass = ['']", []string{`f:2: "" is not the name of an environment variable, nor a pattern such as MY_*`}},
+		{"env.pass = ['1A']", []string{`f:2: "1A" is not the name of an environment variable, nor a pattern such as MY_*`}},
+		{"env.pass = ['A[B]']", []string{`f:2: "A[B]" is not the name of an environment variable, nor a pattern such as MY_*`}},
+		{"[env]\n[env.set]\n1A = 'x'", []string{`f:4: "1A" is not the name of an environment variable`}},
+		{"env.set = { A = \"x\\u0000y\" }", []string{"f:2: A: the value has a NUL byte"}},
+		{"env.set.A = '${B'", []string{`f:2: A: "${B": "${" is not closed`}},
+		{"env.set.A = '${B}c'", []string{`f:2: A: "${B}c": "${NAME}" must be followed by "/"`}},
+		// Limits.
+		{"[limits]\ncpu = 0", []string{"f:3: limits.cpu: must be more than 0"}},
+		// Validated, then refused.
+		{"[artifact]\nrun = 'no'", []string{`f:3: artifact.run: "no" is not known`, `write "seal" or "deny"`}},
+		{"[artifact]\nrun = ''", []string{`f:3: artifact.run: "" is not known`, `write "seal" or "deny"`}},
+		{"[artifact]\nlibraries = 'x'", []string{`f:3: artifact.libraries: "x" is not known`, `write "seal" or "deny"`}},
+		{"[artifact]\nwrite = ['.',\n'*']", []string{`f:4: "*": patterns are for "protect" and "hide" only; a literal character is written [?] [*] [[]`}},
+		{"[artifact]\nrun = 'seal'", []string{`f:3: artifact.run = "seal": not yet`, later}},
+		{"[artifact]\nlibraries = 'deny'", []string{"f:3: artifact.libraries: not yet", later}},
+		{"[artifact]\nnetwork = false", []string{"f:3: artifact.network: not yet", later}},
+		{"[artifact]\nwrite = ['.']", []string{"f:3: artifact.write: not yet", later}},
+		{"[artifact]\ndeny = ['x']", []string{"f:3: artifact.deny: not yet", later}},
+		{"[artifact]\nenv = { drop = ['X'] }", []string{"f:3: artifact.env: not yet", later}},
+		{"[artifact.env]\ndrop = ['X']", []string{"f:2: artifact.env: not yet", later}},
+		{"[commands]\nallow = ['git']", []string{"f:2: commands: not yet", later}},
+		{"[[command]]\nname = ''", []string{`f:2: [[command]] needs a "name"`}},
+		{"[[command]]\nname = 'a'\n[[command]]\nname = 'git'\nsha256 = 'xyz'", []string{`f:6: "xyz" is no SHA-256 digest: 64 hexadecimal digits are expected`, "run sha256sum on the file"}},
+		{"[[command]]\nname = 'git'\nsha256 = '" + strings.Repeat("a", 63) + "'", []string{`f:4: "` + strings.Repeat("a", 63) + `" is no SHA-256 digest: 64 hexadecimal digits are expected`, "run sha256sum on the file"}},
+		{"[[command]]\nname = 'git'\nsha256 = '" + strings.Repeat("aF", 32) + "'", []string{"f:2: command: not yet", later}},
+		{"[[guide]]\nmatch = 'git push'", []string{`f:2: [[guide]] needs "match" and "message"`}},
+		{"[[guide]]\nmatch = ' '\nmessage = 'm'", []string{`f:2: [[guide]] needs "match" and "message"`}},
+		{"[[guide]]\nmatch = 'g'\nmessage = 'm'\nstatus = 256", []string{"f:2: guide.status: 256 is no exit status"}},
+		{"[[guide]]\nmatch = 'g'\nmessage = 'm'\nstatus = 3", []string{"f:2: guide: not yet", later}},
+	} {
+		if tt.want == nil {
+			if _, err := one(tt.text); err == nil {
+				t.Errorf("%q parses", tt.text)
+			}
+			continue
+		}
+		p, err := one(tt.text)
+		if err == nil {
+			t.Errorf("%q parses to %q", tt.text, show(p))
+			continue
+		}
+		if d := cmp.Diff(tt.want, said(t, err)); d != "" {
+			t.Errorf("%q:\n%s", tt.text, d)
+		}
+		if show(p) != nil {
+			t.Errorf("%q: an error comes with a policy: %q", tt.text, show(p))
+		}
+	}
+}
+
+// The words of the toml package may change; the line and the key may not.
+func TestSyntaxErrors(t *testing.T) {
+	for _, tt := range []struct{ text, prefix string }{
+		{"[files", "f:2: "},
+		{"\n\n[files]\nread = [", "f:"},
+		{"[files]\nread = 1", "f:3: files.read: "},
+		{"[files]\nread = [1]", "f:3: files.read: "},
+		{"[network]\nconnect = [443,\n70000]", "f:"},
+		{"[network]\nconnect = [-1]", "f:3: network.connect: "},
+		{"[network]\nudp = 'yes'", "f:3: network.udp: "},
+		{"[env]\nset = { A = 1 }", "f:3: env.set.A: "},
+		{"[limits]\ncpu = -1", "f:3: limits.cpu: "},
+		{"[limits]\nmemory = 1.5", "f:3: limits.memory: "},
+		{"files.read = ['a']\nfiles.read = ['b']", "f:3: "},
+		{"a = \"\xff\"", "f:2: "},
+	} {
+		p, err := one(tt.text)
+		if err == nil {
+			t.Errorf("%q parses to %q", tt.text, show(p))
+			continue
+		}
+		got := said(t, err)[0]
+		if !strings.HasPrefix(got, tt.prefix) || strings.Contains(got, "toml:") {
+			t.Errorf("%q: want %q..., got %q", tt.text, tt.prefix, got)
+		}
+	}
+}
+
+// Two mistakes in one file must not be reported in random order.
+func TestErrorsAreDeterministic(t *testing.T) {
+	for _, text := range []string{
+		"[artifact]\nrun = 'x'\nlibraries = 'y'",
+		"env.set = { 1A = 'x', 2A = 'y', 3A = 'z' }",
+		"a = 1\nb = 1\nc = 1",
+	} {
+		_, err := one(text)
+		first := said(t, err)
+		for range 50 {
+			_, err := one(text)
+			if d := cmp.Diff(first, said(t, err)); d != "" {
+				t.Errorf("%q:\n%s", text, d)
+				break
+			}
+		}
+	}
+}
+
+func TestProblemWords(t *testing.T) {
+	for _, tt := range []struct {
+		p    rules.Problem
+		want string
+	}{
+		{rules.Problem{What: "w"}, "w"},
+		{rules.Problem{What: "w", At: rules.Origin{File: "--read"}}, "--read: w"},
+		{rules.Problem{What: "w", At: rules.Origin{File: "f", Line: 3}}, "f:3: w"},
+	} {
+		if got := tt.p.Error(); got != tt.want {
+			t.Errorf("want %q, got %q", tt.want, got)
+		}
+	}
+}

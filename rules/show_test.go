@@ -1,0 +1,124 @@
+package rules_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"jail/rules"
+)
+
+// show prints a policy as sorted lines without origins, so that two policies
+// can be compared whatever the order of their files.
+func show(p rules.Policy) []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	for g := range p.Grants() {
+		say("%s %s%s", g.Access, path(g.Path), map[bool]string{true: " create"}[g.Create])
+	}
+	for c := range p.Carves() {
+		say("%s %s", c.Word(), path(c.Path))
+	}
+	for s := range p.Seeds() {
+		say("seed %s %s", path(s.File), path(s.To))
+	}
+	for w := range p.Waivers() {
+		say("waive %s", w.Name)
+	}
+	for e := range p.Pass() {
+		say("pass %s", e.Text)
+	}
+	for v := range p.Set() {
+		say("set %s=%s", v.Name, v.Value.Text)
+	}
+	for l := range p.Limits() {
+		say("limit %s %d", l.Name, l.Value)
+	}
+	for o := range p.Options() {
+		say("option %s %s", o.Profile, strings.Join(o.Options, " "))
+	}
+	for _, n := range p.Profiles() {
+		say("profile %s", n)
+	}
+	n := p.Network()
+	for name, ports := range map[string]rules.Ports{"connect": n.Connect, "bind": n.Bind} {
+		if ports.Set {
+			say("%s %v", name, slices.Sorted(slices.Values(ports.List)))
+		}
+	}
+	for name, on := range map[string]bool{"udp": n.UDP, "interfaces": n.Interfaces, "unix any": n.UnixAny} {
+		if on {
+			say("%s", name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func path(p rules.Path) string {
+	s := p.Text
+	for _, f := range []struct {
+		on   bool
+		mark string
+	}{{p.Optional, "?"}, {p.Glob, " glob"}, {p.Flag, " flag"}} {
+		if f.on {
+			s += f.mark
+		}
+	}
+	return s
+}
+
+// one parses a single rule file called "f" of the project, without profiles
+// unless it names some.
+func one(text string) (rules.Policy, error) {
+	if !strings.Contains(text, "profiles") {
+		text = "profiles = [] # one line, so that lines of the text start at 2\n" + text
+	}
+	return rules.Parse(rules.Input{Sources: []rules.Source{{Kind: rules.ProjectFile, Name: "f", Text: []byte(text)}}})
+}
+
+// files parses several rule files, each the user's, called by its key.
+func files(texts map[string]string) (rules.Policy, error) {
+	return ordered(texts, slices.Sorted(maps.Keys(texts)))
+}
+
+func ordered(texts map[string]string, names []string) (rules.Policy, error) {
+	var in rules.Input
+	for _, n := range names {
+		in.Sources = append(in.Sources, rules.Source{Kind: rules.UserFile, Name: n, Text: []byte(texts[n])})
+	}
+	return rules.Parse(in)
+}
+
+// said is an error as the person sees it: message, then hint.
+func said(t *testing.T, err error) []string {
+	t.Helper()
+	var p *rules.Problem
+	if !errors.As(err, &p) {
+		t.Fatalf("want a *rules.Problem, got %T: %v", err, err)
+	}
+	if p.Hint == "" {
+		return []string{p.Error()}
+	}
+	return []string{p.Error(), p.Hint}
+}
+
+// permutations calls f with every order of names.
+func permutations(names []string, f func([]string)) {
+	var step func(k int)
+	step = func(k int) {
+		if k == len(names) {
+			f(slices.Clone(names))
+			return
+		}
+		for i := k; i < len(names); i++ {
+			names[k], names[i] = names[i], names[k]
+			step(k + 1)
+			names[k], names[i] = names[i], names[k]
+		}
+	}
+	step(0)
+}
