@@ -33,9 +33,7 @@ arm64: ## ./jail-arm64, cross-built
 	$(ARM64) $(BUILD) -o jail-arm64 .
 	@$(call STATIC,jail-arm64)
 
-test: jail ## everything CI checks
-	@scripts/deps test
-	@$(MAKE) --no-print-directory lint
+test: jail lint ## everything CI checks
 	scripts/test
 
 lint: .cache/bin/staticcheck ## go vet, staticcheck, gofumpt

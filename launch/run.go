@@ -48,16 +48,34 @@ type confinement struct {
 }
 
 func prepare(p plan.Plan) (confinement, error) {
+	filter := assemble(p)
 	p, env, err := makeReady(p)
 	if err != nil {
 		return confinement{}, err
 	}
 	c := confinement{env: env, limits: p.Limits}
-	if c.filter, err = seccomp.Assemble(seccomp.Compile(p)); err != nil {
+	if c.ruleset, err = landlock.Compile(p, p.ABI).FD(); err != nil {
 		return confinement{}, err
 	}
-	c.ruleset, err = landlock.Compile(p, p.ABI).FD()
-	return c, err
+	f := <-filter
+	c.filter = f.prog
+	return c, f.err
+}
+
+type assembled struct {
+	prog []byte
+	err  error
+}
+
+// assemble has libseccomp work, the longest single step, while the files are
+// made ready.
+func assemble(p plan.Plan) <-chan assembled {
+	out := make(chan assembled, 1)
+	go func() {
+		prog, err := seccomp.Assemble(seccomp.Compile(p))
+		out <- assembled{prog, err}
+	}()
+	return out
 }
 
 // exec confines this thread, step by step, and executes the command from it.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -11,13 +10,13 @@ import (
 // piece is a part of one file system: every name under which a file can be
 // reached lies in a piece of the same file system with a path above it.
 type piece struct {
-	fs   string // major:minor
-	path string // within the file system
-	name string // where it is seen, for the person
+	major, minor int    // of the file system
+	path         string // within it
+	name         string // where it is seen, for the person
 }
 
 func (p piece) overlaps(q piece) bool {
-	return p.fs == q.fs && (within(p.path, q.path) || within(q.path, p.path))
+	return p.major == q.major && p.minor == q.minor && (within(p.path, q.path) || within(q.path, p.path))
 }
 
 // aliases refuses a write tree and an exec tree that show one directory through
@@ -30,10 +29,15 @@ func (c *compiler) aliases() error {
 			Hint: "without /proc the W^X proof can't be made; mount /proc",
 		}
 	}
+	execs := c.trees(Exec)
+	xs := make([][]piece, len(execs))
+	for i, x := range execs {
+		xs[i] = c.view.pieces(mounts, x.Path, 0)
+	}
 	for _, w := range c.trees(Write) {
-		wp := c.view.pieces(mounts, w.Path, 0)
-		for _, x := range c.trees(Exec) {
-			if p, q, found := overlap(wp, c.view.pieces(mounts, x.Path, 0)); found {
+		ws := c.view.pieces(mounts, w.Path, 0)
+		for i, x := range execs {
+			if p, q, found := overlap(ws, xs[i]); found {
 				return alias(p.name, q.name, "the same directory as",
 					rule([]Grant{w}, Write), rule([]Grant{x}, Exec))
 			}
@@ -74,7 +78,7 @@ func (v *view) pieces(mounts []*mountinfo.Info, path string, depth int) []piece 
 }
 
 func newPiece(m *mountinfo.Info, rel, name string) piece {
-	return piece{fs: fmt.Sprintf("%d:%d", m.Major, m.Minor), path: filepath.Join(m.Root, rel), name: name}
+	return piece{major: m.Major, minor: m.Minor, path: filepath.Join(m.Root, rel), name: name}
 }
 
 // covering is the mount that path lies on: the deepest, and of several on one

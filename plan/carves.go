@@ -3,6 +3,7 @@ package plan
 import (
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
@@ -33,8 +34,11 @@ func (c *compiler) carves() error {
 		case !out.Glob:
 			out.Path = real
 		}
-		if err == nil && !(cv.Hide && c.barred(real)) {
+		if err == nil && !(cv.Hide && exists && c.barred(real)) {
 			out.Reached = c.reached(real)
+		}
+		if cv.Hide && !out.Glob && strings.HasPrefix(cv.Path.Text, "~/") && err == nil {
+			c.secrets = append(c.secrets, secret{cv.Path.Text, real, exists})
 		}
 		c.plan.Carves = append(c.plan.Carves, out)
 	}
@@ -113,17 +117,17 @@ func (c *compiler) tree() error {
 	return c.secretTree(root, refuse)
 }
 
+// secret is a hidden path under HOME.
+type secret struct {
+	text   string
+	real   string
+	exists bool
+}
+
 func (c *compiler) secretTree(root string, refuse func(string) error) error {
-	for cv := range c.pol.Carves() {
-		if !cv.Hide || cv.Path.Glob || len(cv.Path.Text) < 2 || cv.Path.Text[:2] != "~/" {
-			continue
-		}
-		path, ok := c.absolute(cv.Path)
-		if !ok {
-			continue
-		}
-		if real, exists, err := c.view.real(path); err == nil && (within(root, real) || exists && within(real, root)) {
-			return refuse("holds secrets (" + cv.Path.Text + ")")
+	for _, s := range c.secrets {
+		if within(root, s.real) || s.exists && within(s.real, root) {
+			return refuse("holds secrets (" + s.text + ")")
 		}
 	}
 	return nil

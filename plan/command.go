@@ -44,7 +44,7 @@ func (p Plan) Find(name string) (Command, error) {
 func (p Plan) search(name string) (Command, error) {
 	var c Command
 	var refused error
-	for _, dir := range filepath.SplitList(p.getenv("PATH")) {
+	for _, dir := range filepath.SplitList(p.Path) {
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(p.Cwd, dir)
 		}
@@ -72,8 +72,6 @@ func (p Plan) search(name string) (Command, error) {
 		What: fmt.Sprintf("%q: command not found", name), Hint: strings.Join(c.Notes, "; "), Status: statusNotFound,
 	}
 }
-
-func (p Plan) getenv(name string) string { return Host{Env: p.Env}.getenv(name) }
 
 func isDir(path string) bool {
 	fi, err := os.Stat(path)

@@ -18,12 +18,12 @@ func Compile(pol rules.Policy, h Host) (Plan, error) {
 	c := compiler{pol: pol, host: h, view: newView()}
 	c.plan = Plan{
 		Profiles: pol.Profiles(), Tree: h.Tree, Home: h.Home, Cwd: h.Cwd, UID: h.UID, Temp: h.Temp,
-		ABI: h.ABI, Network: pol.Network(),
+		ABI: h.ABI, Path: h.getenv("PATH"), Network: pol.Network(),
 		Limits: slices.Collect(pol.Limits()), Waivers: slices.Collect(pol.Waivers()),
 		Options: slices.Collect(pol.Options()), Notes: slices.Clone(h.Tree.Notes),
 	}
 	for _, step := range []func() error{
-		c.grants, c.caches, c.gitDirs, c.planted, c.tree, c.own, c.prove, c.carves, c.seeds, c.environment, c.promises,
+		c.grants, c.caches, c.gitDirs, c.planted, c.carves, c.tree, c.own, c.prove, c.seeds, c.environment, c.promises,
 	} {
 		if err := step(); err != nil {
 			return Plan{}, err
@@ -38,6 +38,7 @@ type compiler struct {
 	view    *view
 	plan    Plan
 	written []written
+	secrets []secret
 }
 
 // written is a grant before its links were resolved.

@@ -28,6 +28,7 @@ type Plan struct {
 	Network  Network
 	Limits   []Limit
 	Env      []string
+	Path     string   // where commands are looked up
 	Dropped  []string // names of variables that are not passed on
 	Promises []Promise
 	Waivers  []rules.Waiver

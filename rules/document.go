@@ -3,7 +3,6 @@ package rules
 import (
 	"errors"
 	"reflect"
-	"regexp"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -146,17 +145,22 @@ func (f *file) checkKey(k toml.Key, known []string) error {
 	return problem(f.anyLine(name), hint, "unknown key %q", name)
 }
 
-var bracketed = regexp.MustCompile(`\[\d+\]`)
-
 // anyLine finds the line of a key whose place in an array of tables is not known.
 func (f *file) anyLine(name string) Origin {
 	o := f.at(name)
 	for k, line := range f.lines.keys {
-		if o.Line == 0 && bracketed.ReplaceAllString(k, "") == name {
+		if o.Line == 0 && withoutNumber(k) == name {
 			o.Line = line
 		}
 	}
 	return o
+}
+
+// withoutNumber makes "command[0].name" to "command.name".
+func withoutNumber(k string) string {
+	before, rest, _ := strings.Cut(k, "[")
+	_, after, _ := strings.Cut(rest, "]")
+	return before + after
 }
 
 func syntaxProblem(name string, err error) error {

@@ -54,16 +54,16 @@ func refused() []Rule {
 	)
 	// Namespaces, mounts and what sees around them.
 	add(
-		unix.EPERM, "unshare", "setns", "mount", "umount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree",
+		unix.EPERM, "unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree",
 		"open_tree_attr", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "statmount", "listmount",
 		"open_by_handle_at", "swapon", "swapoff", "quotactl", "quotactl_fd", "file_setattr",
 	)
 	// The kernel itself: modules, tracing, clocks, ports, logs, accounting.
 	add(
 		unix.EPERM, "bpf", "perf_event_open", "kexec_load", "kexec_file_load", "init_module", "finit_module",
-		"delete_module", "create_module", "reboot", "syslog", "acct", "lookup_dcookie", "settimeofday", "clock_settime", "clock_adjtime",
-		"adjtimex", "stime", "sethostname", "setdomainname", "iopl", "ioperm", "vhangup", "nfsservctl", "sysfs", "ustat", "uselib",
-		"_sysctl", "modify_ldt", "set_thread_area", "get_thread_area", "vm86", "vm86old", "fanotify_init", "fanotify_mark",
+		"delete_module", "reboot", "syslog", "acct", "lookup_dcookie", "settimeofday", "clock_settime", "clock_adjtime",
+		"adjtimex", "sethostname", "setdomainname", "iopl", "ioperm", "vhangup", "sysfs", "ustat", "uselib",
+		"modify_ldt", "set_thread_area", "fanotify_init", "fanotify_mark",
 		"lsm_set_self_attr",
 	)
 	// Other processes and what is shared between them beside files. SysV and
