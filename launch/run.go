@@ -72,7 +72,7 @@ type assembled struct {
 func assemble(p plan.Plan) <-chan assembled {
 	out := make(chan assembled, 1)
 	go func() {
-		prog, err := seccomp.Assemble(seccomp.Compile(p))
+		prog, err := seccomp.Program(seccomp.Compile(p))
 		out <- assembled{prog, err}
 	}()
 	return out

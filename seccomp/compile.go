@@ -93,10 +93,14 @@ func cloneFlags() []Rule {
 func setIDBits() []Rule {
 	var rules []Rule
 	for _, bit := range []uint64{unix.S_ISUID, unix.S_ISGID} {
-		for call, arg := range map[string]uint{
-			"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mkdir": 1, "mkdirat": 2, "mknod": 1, "mknodat": 2,
+		for _, c := range []struct {
+			call string
+			mode uint
+		}{
+			{"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}, {"creat", 1},
+			{"mkdir", 1}, {"mkdirat", 2}, {"mknod", 1}, {"mknodat", 2},
 		} {
-			rules = append(rules, Rule{call, unix.EPERM, []Arg{bits(arg, bit)}})
+			rules = append(rules, Rule{c.call, unix.EPERM, []Arg{bits(c.mode, bit)}})
 		}
 		for _, flag := range []uint64{unix.O_CREAT, unix.O_TMPFILE &^ unix.O_DIRECTORY} {
 			rules = append(

@@ -82,9 +82,9 @@ func inet(n plan.Network) []Rule {
 
 // fastOpen refuses to connect by sending: Landlock checks connect(2) only.
 func fastOpen() []Rule {
-	var rules []Rule
-	for call, arg := range map[string]uint{"sendto": 3, "sendmsg": 2, "sendmmsg": 3} {
-		rules = append(rules, Rule{call, unix.EPERM, []Arg{bits(arg, unix.MSG_FASTOPEN)}})
+	return []Rule{
+		{"sendto", unix.EPERM, []Arg{bits(3, unix.MSG_FASTOPEN)}},
+		{"sendmsg", unix.EPERM, []Arg{bits(2, unix.MSG_FASTOPEN)}},
+		{"sendmmsg", unix.EPERM, []Arg{bits(3, unix.MSG_FASTOPEN)}},
 	}
-	return rules
 }

@@ -1,0 +1,44 @@
+package seccomp
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"runtime"
+)
+
+// prebuilt holds programs that Assemble made at build time, one for each set of
+// rules that a plan can lead to on amd64. Assembling takes longer than all the
+// rest of a start.
+//
+//go:embed prebuilt/*.bpf
+var prebuilt embed.FS
+
+// Program returns the BPF of rules: the prebuilt one if there is one for these
+// very rules, else what libseccomp makes of them now. The name of a prebuilt
+// program is the digest of its rules, so a stale one is never taken; a test
+// assembles each again and compares.
+func Program(rules []Rule) ([]byte, error) {
+	if prog, err := prebuilt.ReadFile(prebuiltName(rules)); err == nil {
+		return prog, nil
+	}
+	return Assemble(rules)
+}
+
+func prebuiltName(rules []Rule) string {
+	sum := sha256.New()
+	for _, r := range rules {
+		r.digest(sum)
+	}
+	return "prebuilt/" + runtime.GOARCH + "-" + hex.EncodeToString(sum.Sum(nil)[:16]) + ".bpf"
+}
+
+func (r Rule) digest(sum hash.Hash) {
+	fmt.Fprintf(sum, "%s %d", r.Call, r.Errno)
+	for _, a := range r.Args {
+		fmt.Fprintf(sum, " %d&%x=%x", a.Index, a.Mask, a.Value)
+	}
+	fmt.Fprintln(sum)
+}

@@ -1,0 +1,109 @@
+package seccomp_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	libseccomp "github.com/seccomp/libseccomp-golang"
+
+	"jail/plan"
+	"jail/seccomp"
+)
+
+var update = flag.Bool("update", false, "write seccomp/prebuilt anew")
+
+// networks are all that make a difference to the rules.
+func networks() []plan.Network {
+	var all []plan.Network
+	for i := range 16 {
+		n := plan.Network{UDP: i&2 != 0, Interfaces: i&4 != 0, UnixAny: i&8 != 0}
+		n.Connect.Set = i&1 != 0
+		all = append(all, n)
+	}
+	return all
+}
+
+// libraryVersion is the libseccomp that is linked in. Other versions order the
+// same decisions differently.
+func libraryVersion() string {
+	major, minor, micro := libseccomp.GetLibraryVersion()
+	return fmt.Sprintf("%d.%d.%d", major, minor, micro)
+}
+
+// TestPrebuilt: the embedded programs are exactly those that libseccomp makes of
+// the rules, one for every set of rules. `make prebuilt` writes them.
+func TestPrebuilt(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("programs are prebuilt for amd64 only")
+	}
+	want := map[string][]byte{}
+	for _, n := range networks() {
+		rules := seccomp.Compile(plan.Plan{Network: n})
+		prog, err := seccomp.Assemble(rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[seccomp.PrebuiltName(rules)] = prog
+	}
+	if *update {
+		write(t, want)
+	}
+	files, err := filepath.Glob("prebuilt/*.bpf")
+	if err != nil || len(files) != len(want) {
+		t.Errorf("%d programs, want %d: make prebuilt (%v)", len(files), len(want), err)
+	}
+	version, err := os.ReadFile("prebuilt/VERSION")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, prog := range want {
+		got, err := os.ReadFile(name)
+		switch {
+		case err != nil:
+			t.Errorf("%v: make prebuilt", err)
+		case strings.TrimSpace(string(version)) == libraryVersion() && !bytes.Equal(got, prog):
+			t.Errorf("%s is not what libseccomp makes of the rules: make prebuilt", name)
+		}
+	}
+}
+
+func write(t *testing.T, programs map[string][]byte) {
+	t.Helper()
+	if err := os.RemoveAll("prebuilt"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir("prebuilt", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, prog := range programs {
+		if err := os.WriteFile(name, prog, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("prebuilt/VERSION", []byte(libraryVersion()+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestProgramIsPrebuilt: what a start needs is found, and is a program.
+func TestProgramIsPrebuilt(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("programs are prebuilt for amd64 only")
+	}
+	rules := seccomp.Compile(plan.Plan{})
+	want, err := os.ReadFile(seccomp.PrebuiltName(rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := seccomp.Program(rules)
+	if err != nil || !cmp.Equal(want, got) {
+		t.Errorf("Program did not take the prebuilt one (%v)", err)
+	}
+}
