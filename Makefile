@@ -21,7 +21,7 @@ ARM64 = GOOS=linux GOARCH=arm64 CC=aarch64-linux-gnu-gcc \
 STATIC = ! readelf -ldW $(1) | grep -E 'INTERP|NEEDED' || { echo "$(1) is not static" >&2; exit 1; }
 
 .DEFAULT_GOAL := jail
-.PHONY: jail arm64 test lint fuzz demo bench install clean help
+.PHONY: jail prebuilt arm64 test lint fuzz demo bench install clean help
 
 jail: ## the binary (go build knows whether there is anything to do)
 	@scripts/deps build
@@ -46,6 +46,9 @@ lint: .cache/bin/staticcheck ## go vet, staticcheck, gofumpt
 	@mkdir -p $(@D)
 	$(GO) build -C tools -o ../$(@D)/ tool
 	@touch $@
+
+prebuilt: ## the filters that are embedded, after a change of the rules
+	$(GO) test ./seccomp -run TestPrebuilt -update
 
 fuzz: ## each fuzz target for FUZZTIME
 	scripts/fuzz $(FUZZTIME)

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -96,8 +95,8 @@ func (c *compiler) tree() error {
 		}
 	}
 	home, _, _ := c.view.real(c.host.Home)
-	for _, shared := range []string{"/tmp", "/var/tmp", "/dev/shm", os.TempDir()} {
-		if root == filepath.Clean(shared) {
+	for _, shared := range []string{"/tmp", "/var/tmp", "/dev/shm", c.host.Temp} {
+		if root == shared {
 			return refuse("is shared by all programs")
 		}
 	}
@@ -110,7 +109,7 @@ func (c *compiler) tree() error {
 		return refuse("contains your home directory")
 	}
 	for _, dir := range c.host.Own {
-		if within(dir, root) || within(root, dir) {
+		if real, _, err := c.view.real(dir); err == nil && (within(real, root) || within(root, real)) {
 			return refuse("holds jail's own files")
 		}
 	}

@@ -216,23 +216,35 @@ func firstLink(path string, writable func(dir string) bool) string {
 	return ""
 }
 
-// own keeps jail's own directories out of every write grant: who can write
-// there can trust a rule file.
+// own keeps jail's own directories out of every write grant, and the links on
+// the way to them: who can write there can trust a rule file.
 func (c *compiler) own() error {
 	for _, dir := range c.host.Own {
-		if a, why := c.plan.explain(c.view, dir); a&Write != 0 {
-			return &Problem{
-				At: why[0].From[0].At, What: fmt.Sprintf("%q would let the jail write %q, where jail keeps its own files", why[0].Path, dir),
-				Hint: "grant less",
-			}
+		real, _, err := c.view.real(dir)
+		if err != nil {
+			return &Problem{What: fmt.Sprintf("%q, where jail keeps its own files: %s", dir, reason(err))}
 		}
-		for _, g := range c.plan.grants {
-			if g.Access&Write != 0 && within(g.Path, dir) {
-				return &Problem{At: g.From[0].At, What: fmt.Sprintf("%q is where jail keeps its own files", g.Path), Hint: "grant something else"}
+		where := real
+		if link := firstLink(dir, func(d string) bool { return c.access(d)&Write != 0 }); link != "" {
+			where = link
+		}
+		if a, why := c.plan.explain(c.view, where); a&Write != 0 {
+			return ownProblem(rule(why, Write), dir)
+		}
+		for _, g := range c.trees(Write) {
+			if within(g.Path, real) {
+				return ownProblem(rule([]Grant{g}, Write), dir)
 			}
 		}
 	}
 	return nil
+}
+
+func ownProblem(u Use, dir string) error {
+	return &Problem{
+		At: u.At, What: fmt.Sprintf("%q would let the jail write %q, where jail keeps its own files", u.Text, dir),
+		Hint: "grant something else",
+	}
 }
 
 func (c *compiler) seeds() error {

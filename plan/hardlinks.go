@@ -16,7 +16,7 @@ const maxLinkWalk = 1_000_000
 type linked struct {
 	path  string // one of its names in an exec tree
 	links uint64
-	found uint64 // names seen in exec trees
+	names map[string]bool // seen in exec trees, which may lie in one another
 	exec  Grant
 }
 
@@ -35,7 +35,7 @@ func (c *compiler) hardLinks() error {
 		}
 	}
 	for id, l := range files {
-		if l.found >= l.links {
+		if uint64(len(l.names)) >= l.links {
 			delete(files, id)
 		}
 	}
@@ -62,9 +62,9 @@ func collectLinks(x Grant, files map[ID]*linked) {
 		}
 		id := ID{Dev: st.Dev, Ino: st.Ino}
 		if files[id] == nil {
-			files[id] = &linked{path: path, links: uint64(st.Nlink), exec: x}
+			files[id] = &linked{path: path, links: uint64(st.Nlink), exec: x, names: map[string]bool{}}
 		}
-		files[id].found++
+		files[id].names[path] = true
 		return true
 	})
 }

@@ -91,6 +91,9 @@ func (m *merger) addSet(name, value string, from Origin) error {
 	if !isEnvName(name) {
 		return problem(from, "", "%q is not the name of an environment variable", name)
 	}
+	if name == "TMPDIR" {
+		return problem(from, "", "TMPDIR is private to each run and can't be set")
+	}
 	if strings.ContainsRune(value, 0) {
 		return problem(from, "", "%s: the value has a NUL byte", name)
 	}
@@ -142,10 +145,9 @@ func (m *merger) addLimits(f *file) error {
 // the jail wrote can be sealed; the rest of the table is checked, then refused.
 func (m *merger) addArtifact(f *file) error {
 	a := f.Artifact
-	for key, v := range map[string]string{"run": a.Run, "libraries": a.Libraries} {
-		at := f.at("artifact." + key)
-		if f.md.IsDefined("artifact", key) && v != "seal" && v != "deny" {
-			return problem(at, `write "seal" or "deny"`, "artifact.%s: %q is not known", key, v)
+	for _, c := range []struct{ key, value string }{{"run", a.Run}, {"libraries", a.Libraries}} {
+		if f.md.IsDefined("artifact", c.key) && c.value != "seal" && c.value != "deny" {
+			return problem(f.at("artifact."+c.key), `write "seal" or "deny"`, "artifact.%s: %q is not known", c.key, c.value)
 		}
 	}
 	for i, text := range a.Write {

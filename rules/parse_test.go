@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,7 +95,8 @@ func TestFlags(t *testing.T) {
 		{rules.Flags{Protect: []string{"[a"}}, []string{`--protect: "[a": the pattern is malformed`}},
 		{rules.Flags{Env: []string{"A=1"}}, []string{`--env: "A=1" is not the name of an environment variable, nor a pattern such as MY_*`}},
 		{rules.Flags{Waive: []string{"mount"}}, []string{`--waive: "mount" can't be waived`, "did you mean mounts?"}},
-		{rules.Flags{Profiles: []string{"../go"}}, []string{`--profile: there is no profile "../go"`, "did you mean go?"}},
+		{rules.Flags{Profiles: []string{"pyhton"}}, []string{`--profile: there is no profile "pyhton"`, "did you mean python?"}},
+		{rules.Flags{Profiles: []string{"../profiles/go"}}, []string{`--profile: there is no profile "../profiles/go"`, "profiles are: " + strings.Join(rules.ProfileNames(), ", ")}},
 	} {
 		_, err := rules.Parse(rules.Input{Sources: none, Flags: tt.flags})
 		if d := cmp.Diff(tt.want, said(t, err)); d != "" {

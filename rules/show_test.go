@@ -17,13 +17,13 @@ func show(p rules.Policy) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	for g := range p.Grants() {
-		say("%s %s%s", g.Access, path(g.Path), map[bool]string{true: " create"}[g.Create])
+		say("%s %s%s", g.Access, spell(g.Path), map[bool]string{true: " create"}[g.Create])
 	}
 	for c := range p.Carves() {
-		say("%s %s", c.Word(), path(c.Path))
+		say("%s %s", c.Word(), spell(c.Path))
 	}
 	for s := range p.Seeds() {
-		say("seed %s %s", path(s.File), path(s.To))
+		say("seed %s %s", spell(s.File), spell(s.To))
 	}
 	for w := range p.Waivers() {
 		say("waive %s", w.Name)
@@ -58,7 +58,7 @@ func show(p rules.Policy) []string {
 	return slices.Compact(out)
 }
 
-func path(p rules.Path) string {
+func spell(p rules.Path) string {
 	s := p.Text
 	for _, f := range []struct {
 		on   bool

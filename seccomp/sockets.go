@@ -8,13 +8,13 @@ import (
 
 // sockets decides which socket(2) calls there are:
 //
-//	AF_UNIX     refused unless Landlock ABI 9 or a rule makes it safe; socketpair stays
+//	AF_UNIX     refused unless Landlock ABI 9 or a rule makes it safe
 //	AF_INET[6]  stream with TCP, datagram with UDP; MPTCP and UDP only while ports are free
 //	AF_NETLINK  the route protocol, if a rule asks for it
 //	others      EAFNOSUPPORT, as on a kernel without them
 //
 // A filter sees the arguments of socket(2), so what it lets through has the
-// right type for ever.
+// right type for ever. Of socketpair(2) see pairs.
 func sockets(n plan.Network, abi int) []Rule {
 	var rules []Rule
 	refuse := func(e unix.Errno, args ...Arg) { rules = append(rules, Rule{"socket", e, args}) }
@@ -35,8 +35,27 @@ func sockets(n plan.Network, abi int) []Rule {
 	for _, r := range inet(n) {
 		refuse(r.Errno, append([]Arg{inetFamily()}, r.Args...)...)
 	}
+	rules = append(rules, pairs(n, abi)...)
 	if n.Restricted() {
 		rules = append(rules, fastOpen()...)
+	}
+	return rules
+}
+
+// pairs keeps socketpair(2) for streams: half of a pair is connected for good,
+// connect(2) answers EISCONN and an address given to sendto(2) is ignored. A
+// datagram socket (SOCK_RAW is another word for it) sends to any address all
+// the same, so it is refused where socket(AF_UNIX) is.
+func pairs(n plan.Network, abi int) []Rule {
+	var rules []Rule
+	for _, family := range except(0, familyBits, unix.AF_UNIX) {
+		rules = append(rules, Rule{"socketpair", unix.EAFNOSUPPORT, []Arg{family}})
+	}
+	if n.UnixAny || abi >= abiUnix {
+		return rules
+	}
+	for _, kind := range except(1, typeBits, unix.SOCK_STREAM, unix.SOCK_SEQPACKET) {
+		rules = append(rules, Rule{"socketpair", unix.EACCES, []Arg{kind}})
 	}
 	return rules
 }

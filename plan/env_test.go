@@ -1,0 +1,97 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"jail/plan"
+)
+
+func TestEnvironment(t *testing.T) {
+	w := newWorld(t)
+	w.host.Env = []string{
+		"HOME=" + w.path("home"), "MY_A=1", "MY_B=x=y", "OTHER=2", "TMPDIR=/x", "EMPTY=", "novalue", "=odd", "CI=old", "CI=older", "GOPATH=/a:/b",
+	}
+	p := w.plan(`[env]
+pass = ["MY_*", "EMPTY", "CI", "*DIR"]
+set  = { CI = "1", H = "~/x", G = "${GOPATH}/pkg", N = "${NONE}/x", D = "${NONE:-~/d}", T = "~x", V = "a ~ ${B}" }
+`)
+	want := []string{"MY_A=1", "MY_B=x=y", "EMPTY=", "CI=1", "D=B/home/d", "G=/a/pkg", "H=B/home/x", "T=~x", "V=a ~ ${B}"}
+	var got []string
+	for _, kv := range p.Env {
+		got = append(got, w.short(kv))
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"", "GOPATH", "HOME", "OTHER"}, p.Dropped); d != "" {
+		t.Error(d)
+	}
+}
+
+// loaders make a program that is started run code of somebody else's choice.
+var loaders = []string{
+	"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "BASH_ENV", "ENV", "BASH_FUNC_ls%%", "SHELLOPTS",
+	"PS4", "PROMPT_COMMAND", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PERL5LIB", "PERL5OPT", "RUBYOPT", "RUBYLIB", "NODE_OPTIONS",
+	"JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EXTERNAL_DIFF", "GIT_EXEC_PATH",
+	"GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_GLOBAL", "LESSOPEN", "OPENSSL_CONF", "RUSTC_WRAPPER", "LUA_INIT", "SSH_ASKPASS",
+}
+
+// A pattern never reaches a variable that loads code; its own name does.
+func TestPatternsReachNoLoader(t *testing.T) {
+	w := newWorld(t)
+	w.host.Env = nil
+	for _, name := range loaders {
+		w.host.Env = append(w.host.Env, name+"=x")
+	}
+	for _, pass := range []string{`"*"`, `"**"`, `"LD_*", "GIT_*", "PYTHON*", "*_OPTIONS", "BASH*", "*PATH", "*_WRAPPER"`} {
+		if p := w.plan("env.pass = [" + pass + "]"); len(p.Env) != 0 {
+			t.Errorf("%s passes %q", pass, p.Env)
+		}
+	}
+	p := w.plan(`env.pass = ["*", "LD_PRELOAD", "NODE_OPTIONS"]`)
+	if d := cmp.Diff([]string{"LD_PRELOAD=x", "NODE_OPTIONS=x"}, p.Env); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"A", "A", true},
+		{"A", "AB", false},
+		{"A", "a", false},
+		{"A*", "A", true},
+		{"A*", "ABC", true},
+		{"*A", "XA", true},
+		{"A*B", "A/x/B", false}, // names with a slash are no names
+		{"A*B*C", "AxByC", true},
+		{"*", "X", true},
+	} {
+		w := newWorld(t)
+		w.host.Env = []string{tt.name + "=1"}
+		if got := len(w.plan(`env.pass = ["`+tt.pattern+`"]`).Env) == 1; got != tt.want {
+			t.Errorf("%s, %s: want %t, got %t", tt.pattern, tt.name, tt.want, got)
+		}
+	}
+}
+
+// What makes a temporary directory private is not for rules to set.
+func TestTMPDIRIsNotPassed(t *testing.T) {
+	w := newWorld(t)
+	w.host.Env = []string{"TMPDIR=/x"}
+	for _, text := range []string{`env.pass = ["TMPDIR"]`, `env.pass = ["*"]`} {
+		if p := w.plan(text); len(p.Env) != 0 {
+			t.Errorf("%s passes %q", text, p.Env)
+		}
+	}
+	if p, err := w.compile(`env.set.TMPDIR = "/y"`); err == nil && len(p.Env) != 0 {
+		t.Errorf("env.set.TMPDIR stands in the environment beside the private one: %q", p.Env)
+	}
+	if p := (plan.Plan{}); p.Env != nil {
+		t.Error("the zero plan has an environment")
+	}
+}
