@@ -2,6 +2,7 @@ package plan
 
 import (
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -29,6 +30,7 @@ func (c *compiler) aliases() error {
 			Hint: "without /proc the W^X proof can't be made; mount /proc",
 		}
 	}
+	c.mounts = mounts
 	execs := c.trees(Exec)
 	xs := make([][]piece, len(execs))
 	for i, x := range execs {
@@ -98,16 +100,49 @@ func (v *view) layers(mounts []*mountinfo.Info, m *mountinfo.Info, rel string, d
 		return nil
 	}
 	var out []piece
-	for _, opt := range strings.Split(m.VFSOptions, ",") {
-		key, dirs, _ := strings.Cut(opt, "=")
-		if key != "upperdir" && key != "lowerdir" {
-			continue
-		}
-		for _, dir := range strings.Split(dirs, ":") {
-			if real, exists, err := v.real(filepath.Join("/", dir, m.Root, rel)); err == nil && exists && filepath.IsAbs(dir) {
-				out = append(out, v.pieces(mounts, real, depth+1)...)
-			}
+	for _, dir := range layerDirs(m.VFSOptions) {
+		real, exists, err := v.real(filepath.Join("/", dir, m.Root, rel))
+		if err == nil && exists && filepath.IsAbs(dir) {
+			out = append(out, v.pieces(mounts, real, depth+1)...)
 		}
 	}
 	return out
+}
+
+// layerDirs are the directories that an overlay was made of, from the options
+// in mountinfo: octal escapes are the kernel's for that file, a backslash before
+// a colon is overlayfs's own, and "lowerdir+" is what the new mount calls leave.
+func layerDirs(options string) []string {
+	var dirs []string
+	for _, opt := range strings.Split(options, ",") {
+		key, value, _ := strings.Cut(opt, "=")
+		value = unescape(value)
+		switch key {
+		case "upperdir", "lowerdir+", "datadir+":
+			dirs = append(dirs, value)
+		case "lowerdir":
+			const colon = "\x00"
+			value = strings.ReplaceAll(value, `\:`, colon)
+			for _, dir := range strings.Split(value, ":") {
+				dirs = append(dirs, strings.ReplaceAll(dir, colon, ":"))
+			}
+		}
+	}
+	return dirs
+}
+
+// unescape undoes the octal escapes of mountinfo, such as \040 for a space.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if c, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moby/sys/mountinfo"
+
 	"jail/rules"
 )
 
@@ -39,14 +41,16 @@ type compiler struct {
 	plan    Plan
 	written []written
 	secrets []secret
+	mounts  []*mountinfo.Info
 }
 
 // written is a grant before its links were resolved.
 type written struct {
-	path string
-	at   Origin
-	text string
-	real string
+	path   string
+	at     Origin
+	text   string
+	real   string
+	access Access
 }
 
 // access is Plan.Access without asking the file system twice.
@@ -128,7 +132,7 @@ func (c *compiler) grant(g rules.Grant) error {
 			Hint: `end the path with "?" if it may be absent`,
 		}
 	}
-	c.written = append(c.written, written{path: path, real: real, at: g.From, text: g.Path.Text})
+	c.written = append(c.written, written{path: path, real: real, at: g.From, text: g.Path.Text, access: g.Access})
 	return c.record(real, exists, g)
 }
 
@@ -175,16 +179,25 @@ func (c *compiler) missing(text string, at Origin) {
 
 // planted refuses a grant that goes through a symbolic link which the jail
 // could have put there: an earlier run would choose what this one is granted.
+// Where it leads into a tree that is writable anyway, nothing is won.
 func (c *compiler) planted() error {
-	for _, w := range c.written {
-		if w.path == w.real || c.access(w.real)&Write != 0 {
-			continue
+	writable := func(dir string) bool { return c.access(dir)&Write != 0 }
+	var direct []string
+	links := map[int]string{}
+	for i, w := range c.written {
+		if w.path != w.real {
+			links[i] = firstLink(w.path, writable)
 		}
-		link := firstLink(w.path, func(dir string) bool { return c.access(dir)&Write != 0 })
-		if link != "" {
+		if links[i] == "" && w.access&Write != 0 {
+			direct = append(direct, w.real)
+		}
+	}
+	for i, w := range c.written {
+		won := !slices.ContainsFunc(direct, func(dir string) bool { return within(w.real, dir) })
+		if links[i] != "" && won {
 			return &Problem{
 				At:   w.at,
-				What: fmt.Sprintf("%q leads to %q through the symbolic link %q, which the jail may write", w.text, w.real, link),
+				What: fmt.Sprintf("%q leads to %q through the symbolic link %q, which the jail may write", w.text, w.real, links[i]),
 				Hint: fmt.Sprintf("write %q if that is what you mean", w.real),
 			}
 		}
@@ -226,25 +239,19 @@ func (c *compiler) own() error {
 		}
 		where := real
 		if link := firstLink(dir, func(d string) bool { return c.access(d)&Write != 0 }); link != "" {
-			where = link
-		}
-		if a, why := c.plan.explain(c.view, where); a&Write != 0 {
-			return ownProblem(rule(why, Write), dir)
+			where = filepath.Dir(link)
 		}
 		for _, g := range c.trees(Write) {
-			if within(g.Path, real) {
-				return ownProblem(rule([]Grant{g}, Write), dir)
+			if within(where, g.Path) || within(g.Path, real) {
+				return &Problem{
+					At:   rule([]Grant{g}, Write).At,
+					What: fmt.Sprintf("%q would let the jail write %q, where jail keeps its own files", g.Path, dir),
+					Hint: "grant less",
+				}
 			}
 		}
 	}
 	return nil
-}
-
-func ownProblem(u Use, dir string) error {
-	return &Problem{
-		At: u.At, What: fmt.Sprintf("%q would let the jail write %q, where jail keeps its own files", u.Text, dir),
-		Hint: "grant something else",
-	}
 }
 
 func (c *compiler) seeds() error {

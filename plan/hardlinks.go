@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -27,10 +28,13 @@ func (c *compiler) hardLinks() error {
 	files := map[ID]*linked{}
 	devs := map[uint64]bool{}
 	for _, w := range c.trees(Write) {
-		devs[w.ID.Dev] = true
+		for _, d := range c.devices(w) {
+			devs[d] = true
+		}
 	}
+	shared := func(d uint64) bool { return devs[d] }
 	for _, x := range c.trees(Exec) {
-		if devs[x.ID.Dev] && c.mine(x.Path) {
+		if c.mine(x.Path) && slices.ContainsFunc(c.devices(x), shared) {
 			collectLinks(x, files)
 		}
 	}
@@ -43,6 +47,17 @@ func (c *compiler) hardLinks() error {
 		return nil
 	}
 	return c.secondNames(files)
+}
+
+// devices are the file systems that begin in a tree.
+func (c *compiler) devices(g Grant) []uint64 {
+	devs := []uint64{g.ID.Dev}
+	for _, m := range c.mounts {
+		if m.Mountpoint != g.Path && within(m.Mountpoint, g.Path) {
+			devs = append(devs, c.view.lstat(m.Mountpoint).id.Dev)
+		}
+	}
+	return devs
 }
 
 // mine tells whether the user could have made links in this tree. Root could

@@ -64,7 +64,7 @@ func (c *compiler) table() []Promise {
 		{ID: "processes", Text: "processes outside are not listed", By: c.by(0, mountsLayer, ""), Waiver: "mounts"},
 		{ID: "kernel", Text: "no new namespaces, mounts, io_uring, bpf, keyrings, terminal injection, odd socket families", By: c.by(0, "", seccompLayer)},
 		{ID: "abstract", Text: "no abstract unix sockets to the outside", By: c.by(6, "", c.unless(unixOpen)), Opened: unixOpen},
-		{ID: "sockets", Text: "no unix sockets with a path to the outside (D-Bus, docker, ssh-agent)", By: c.by(9, "", c.unless(unixOpen)), Opened: unixOpen},
+		{ID: "sockets", Text: "no unix sockets with a path to the outside (D-Bus, docker, ssh-agent)", By: c.by(unixABI, "", c.unless(unixOpen)), Opened: unixOpen},
 		c.ports(),
 	}
 }
@@ -85,9 +85,13 @@ func (c *compiler) by(abi int, mounts, seccomp string) []string {
 	return by
 }
 
+// unixABI is the Landlock ABI from which unix sockets with a path are covered;
+// below it the filter refuses the family (package seccomp).
+const unixABI = 9
+
 // unless names seccomp when it refuses AF_UNIX altogether.
 func (c *compiler) unless(open string) string {
-	if open != "" {
+	if open != "" || c.host.ABI >= unixABI {
 		return ""
 	}
 	return seccompLayer
@@ -116,11 +120,8 @@ func (c *compiler) ports() Promise {
 	switch {
 	case !c.plan.Network.Restricted():
 		p.Text, p.Opened = "internet sockets: TCP and UDP unrestricted", "no [network] connect or bind"
-	default:
-		p.By = c.by(4, "", "")
-		if len(p.By) > 0 {
-			p.By = append(p.By, seccompLayer)
-		}
+	case c.host.Seccomp.OK && len(c.by(4, "", "")) > 0: // it takes both
+		p.By = c.by(4, "", seccompLayer)
 	}
 	return p
 }

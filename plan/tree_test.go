@@ -36,7 +36,8 @@ func TestFindTree(t *testing.T) {
 				w.file("main/.git/worktrees/x/gitdir", w.path("wt/.git")+"\n")
 				w.file("wt/.git", "gitdir: "+w.path("main/.git/worktrees/x")+"\n")
 			},
-			"wt", plan.Tree{Root: "B/wt", Git: []string{"B/main/.git"}},
+			"wt",
+			plan.Tree{Root: "B/wt", Git: []string{"B/main/.git"}},
 		},
 		{
 			"worktree with relative paths", func(w *world) {
@@ -44,7 +45,8 @@ func TestFindTree(t *testing.T) {
 				w.file("main/.git/worktrees/x/gitdir", "../../../../wt/.git\n")
 				w.file("wt/.git", "gitdir: ../main/.git/worktrees/x\n")
 			},
-			"wt", plan.Tree{Root: "B/wt", Git: []string{"B/main/.git"}},
+			"wt",
+			plan.Tree{Root: "B/wt", Git: []string{"B/main/.git"}},
 		},
 		{
 			"worktree of somewhere else", func(w *world) {
@@ -53,7 +55,8 @@ func TestFindTree(t *testing.T) {
 				w.dirs("other")
 				w.file("wt/.git", "gitdir: "+w.path("main/.git/worktrees/x")+"\n")
 			},
-			"wt", plan.Tree{Root: "B/wt", Notes: []string{`B/wt/.git names "B/main/.git/worktrees/x", which does not point back here: not granted; --write B/main/.git/worktrees/x allows it`}},
+			"wt",
+			plan.Tree{Root: "B/wt", Notes: []string{`B/wt/.git names "B/main/.git/worktrees/x", which does not point back here: not granted; --write B/main/.git/worktrees/x allows it`}},
 		},
 		{
 			"submodule", func(w *world) {
@@ -61,7 +64,8 @@ func TestFindTree(t *testing.T) {
 				w.file("super/.git/modules/sub/config", "[core]\n\tbare = false\n\tworktree = ../../../sub\n")
 				w.file("super/sub/.git", "gitdir: ../.git/modules/sub\n")
 			},
-			"super/sub", plan.Tree{Root: "B/super/sub", Git: []string{"B/super/.git/modules/sub"}},
+			"super/sub",
+			plan.Tree{Root: "B/super/sub", Git: []string{"B/super/.git/modules/sub"}},
 		},
 		{
 			"submodule whose config names another", func(w *world) {
@@ -70,7 +74,8 @@ func TestFindTree(t *testing.T) {
 				w.dirs("super/sub2")
 				w.file("super/sub/.git", "gitdir: ../.git/modules/sub\n")
 			},
-			"super/sub", plan.Tree{Root: "B/super/sub", Notes: []string{`B/super/sub/.git names "B/super/.git/modules/sub", which does not point back here: not granted; --write B/super/.git/modules/sub allows it`}},
+			"super/sub",
+			plan.Tree{Root: "B/super/sub", Notes: []string{`B/super/sub/.git names "B/super/.git/modules/sub", which does not point back here: not granted; --write B/super/.git/modules/sub allows it`}},
 		},
 		{
 			"separate git directory", func(w *world) {
@@ -78,21 +83,24 @@ func TestFindTree(t *testing.T) {
 				w.file("gits/p/config", "[core]\n\tbare = false\n")
 				w.file("p/.git", "gitdir: "+w.path("gits/p")+"\n")
 			},
-			"p", plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/gits/p", which does not point back here: not granted; --write B/gits/p allows it`}},
+			"p",
+			plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/gits/p", which does not point back here: not granted; --write B/gits/p allows it`}},
 		},
 		{
 			"planted: another repository", func(w *world) {
 				w.repo("other/.git")
 				w.file("p/.git", "gitdir: "+w.path("other/.git")+"\n")
 			},
-			"p", plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/other/.git", which does not point back here: not granted; --write B/other/.git allows it`}},
+			"p",
+			plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/other/.git", which does not point back here: not granted; --write B/other/.git allows it`}},
 		},
 		{
 			"planted: no git directory, with a worktree that points back", func(w *world) {
 				w.file("home/worktrees/x/gitdir", w.path("p/.git"))
 				w.file("p/.git", "gitdir: "+w.path("home/worktrees/x")+"\n")
 			},
-			"p", plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/home", which is no git directory of yours: not granted`}},
+			"p",
+			plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/home", which is no git directory of yours: not granted`}},
 		},
 		{
 			"planted: git directory of links", func(w *world) {
@@ -103,7 +111,8 @@ func TestFindTree(t *testing.T) {
 				w.file("fake/worktrees/x/gitdir", w.path("p/.git"))
 				w.file("p/.git", "gitdir: "+w.path("fake/worktrees/x")+"\n")
 			},
-			"p", plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/fake", which is no git directory of yours: not granted`}},
+			"p",
+			plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/fake", which is no git directory of yours: not granted`}},
 		},
 		{
 			"planted: a link on the way", func(w *world) {
@@ -113,25 +122,29 @@ func TestFindTree(t *testing.T) {
 				w.file("other/.git/x/gitdir", w.path("p/.git"))
 				w.file("p/.git", "gitdir: "+w.path("q/worktrees/x")+"\n")
 			},
-			"p", plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/other/.git/x", which does not point back here: not granted; --write B/other/.git/x allows it`}},
+			"p",
+			plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/other/.git/x", which does not point back here: not granted; --write B/other/.git/x allows it`}},
 		},
 		{
 			"a link called .git", func(w *world) { w.repo("other/.git"); w.dirs("p"); w.link("B/other/.git", "p/.git"); w.repo(".git") },
-			"p", plan.Tree{Root: "B/p", Notes: []string{"B/p/.git is a link and may lead anywhere: not followed; --write allows where it leads"}},
+			"p",
+			plan.Tree{Root: "B/p", Notes: []string{"B/p/.git is a link and may lead anywhere: not followed; --write allows where it leads"}},
 		},
 		{"no git file", func(w *world) { w.file("p/.git", "nonsense") }, "p", plan.Tree{Root: "B/p", Notes: []string{"B/p/.git is no git file"}}},
 		{"two lines", func(w *world) { w.file("p/.git", "gitdir: a\nb\n") }, "p", plan.Tree{Root: "B/p", Notes: []string{"B/p/.git is no git file"}}},
 		{"a NUL", func(w *world) { w.file("p/.git", "gitdir: a\x00b\n") }, "p", plan.Tree{Root: "B/p", Notes: []string{"B/p/.git is no git file"}}},
 		{
 			"a large file", func(w *world) { w.file("p/.git", "gitdir: "+string(make([]byte, 1<<17))) },
-			"p", plan.Tree{Root: "B/p", Notes: []string{"B/p/.git is no git file"}},
+			"p",
+			plan.Tree{Root: "B/p", Notes: []string{"B/p/.git is no git file"}},
 		},
 		{
 			"alternates", func(w *world) {
 				w.repo("p/.git")
 				w.file("p/.git/objects/info/alternates", "# x\n"+w.path("big/objects")+"\n"+w.path("p/near")+"\nrelative\n")
 			},
-			"p", plan.Tree{Root: "B/p", Notes: []string{`git objects in "B/big/objects" are not granted; --read B/big/objects allows them`}},
+			"p",
+			plan.Tree{Root: "B/p", Notes: []string{`git objects in "B/big/objects" are not granted; --read B/big/objects allows them`}},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

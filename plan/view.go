@@ -105,6 +105,9 @@ func (v *view) follow(link, dir string, depth int) resolved {
 	// is not cleaned as a whole but taken step by step.
 	at := resolved{real: "/", exists: true}
 	for _, name := range strings.Split(target, "/") {
+		if !v.lstat(at.real).mode.IsDir() { // also before "." and a final "/"
+			return resolved{err: &fs.PathError{Op: "lstat", Path: link, Err: syscall.ENOTDIR}}
+		}
 		switch name {
 		case "", ".":
 		case "..":
