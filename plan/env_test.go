@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,10 +89,91 @@ func TestTMPDIRIsNotPassed(t *testing.T) {
 			t.Errorf("%s passes %q", text, p.Env)
 		}
 	}
-	if p, err := w.compile(`env.set.TMPDIR = "/y"`); err == nil && len(p.Env) != 0 {
-		t.Errorf("env.set.TMPDIR stands in the environment beside the private one: %q", p.Env)
-	}
 	if p := (plan.Plan{}); p.Env != nil {
 		t.Error("the zero plan has an environment")
+	}
+}
+
+// A cache that is there may be written and is named; one that is not there is
+// private. No variable stands twice, whatever the host's environment has.
+func TestCaches(t *testing.T) {
+	const read = "profiles = ['go']"
+	for _, tt := range []struct {
+		name    string
+		make    func(w *world)
+		env     []string
+		want    []string // of the environment
+		private []string
+		grants  []string
+	}{
+		{
+			"absent", nil,
+			[]string{"GOCACHE=off"},
+			nil,
+			[]string{"GOCACHE", "GOMODCACHE"},
+			nil,
+		},
+		{
+			"there", func(w *world) { w.dirs("home/.cache/go-build", "home/go/pkg/mod") }, nil,
+			[]string{"GOCACHE=B/home/.cache/go-build", "GOMODCACHE=B/home/go/pkg/mod"},
+			nil,
+			[]string{"read+write B/home/.cache/go-build", "read+write B/home/go/pkg/mod"},
+		},
+		{
+			"named by the host", func(w *world) { w.dirs("out/c", "home/.cache/go-build") },
+			[]string{"GOCACHE=B/out/c", "GOMODCACHE=B/out/none"},
+			[]string{"GOCACHE=B/out/c"},
+			[]string{"GOMODCACHE"},
+			[]string{"read+write B/out/c"},
+		},
+		{
+			"a file in its place", func(w *world) { w.file("home/.cache/go-build", ""); w.link("nowhere", "home/go") }, nil, nil,
+			[]string{"GOCACHE", "GOMODCACHE"},
+			nil,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			if tt.make != nil {
+				tt.make(w)
+			}
+			w.host.Env = nil
+			for _, kv := range tt.env {
+				w.host.Env = append(w.host.Env, strings.ReplaceAll(kv, "B/", w.base+"/"))
+			}
+			p := w.plan(read)
+			var env, private, grants []string
+			for _, kv := range p.Env {
+				if kv != "GOTOOLCHAIN=local" {
+					env = append(env, w.short(kv))
+				}
+			}
+			for _, c := range p.Private {
+				private = append(private, c.Variable)
+			}
+			for _, g := range w.grants(p) {
+				if strings.Contains(g, "write") {
+					grants = append(grants, g)
+				}
+			}
+			if d := cmp.Diff([][]string{tt.want, tt.private, tt.grants}, [][]string{env, private, grants}); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// A cache is a grant like others: it keeps W^X and goes through no planted link.
+func TestCachesAreProved(t *testing.T) {
+	w := newWorld(t)
+	w.dirs("usr/cache")
+	w.host.Env = []string{"GOCACHE=" + w.path("usr/cache"), "B=" + w.base}
+	if _, err := w.compile("profiles = ['go']\nfiles.exec = ['${B}/usr']"); err == nil || !strings.Contains(err.Error(), "may be written") {
+		t.Errorf("a cache in an exec tree: %v", err)
+	}
+	w.link("B/out", "home/proj/c")
+	w.host.Env = []string{"GOCACHE=" + w.path("home/proj/c")}
+	if _, err := w.compile("profiles = ['go']\nfiles.write = ['.']"); err == nil || !strings.Contains(err.Error(), "which the jail may write") {
+		t.Errorf("a cache behind a planted link: %v", err)
 	}
 }

@@ -2,11 +2,10 @@ package plan
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxLinkWalk bounds the look through write trees for the second name of a
@@ -71,15 +70,15 @@ func (c *compiler) mine(path string) bool {
 }
 
 func collectLinks(x Grant, files map[ID]*linked) {
-	walkFiles(x.Path, func(path string, st *syscall.Stat_t) bool {
+	walkFiles(x.Path, func(path func() string, st *unix.Stat_t) bool {
 		if st.Nlink < 2 {
 			return true
 		}
 		id := ID{Dev: st.Dev, Ino: st.Ino}
 		if files[id] == nil {
-			files[id] = &linked{path: path, links: uint64(st.Nlink), exec: x, names: map[string]bool{}}
+			files[id] = &linked{path: path(), links: uint64(st.Nlink), exec: x, names: map[string]bool{}}
 		}
-		files[id].names[path] = true
+		files[id].names[path()] = true
 		return true
 	})
 }
@@ -89,12 +88,12 @@ func (c *compiler) secondNames(files map[ID]*linked) error {
 	seen := 0
 	var problem error
 	for _, w := range c.trees(Write) {
-		walkFiles(w.Path, func(path string, st *syscall.Stat_t) bool {
+		walkFiles(w.Path, func(path func() string, st *unix.Stat_t) bool {
 			seen++
 			l := files[ID{Dev: st.Dev, Ino: st.Ino}]
 			switch {
 			case l != nil:
-				problem = alias(path, l.path, "the same file (a hard link) as", rule([]Grant{w}, Write), rule([]Grant{l.exec}, Exec))
+				problem = alias(path(), l.path, "the same file (a hard link) as", rule([]Grant{w}, Write), rule([]Grant{l.exec}, Exec))
 			case seen > maxLinkWalk:
 				problem = &Problem{
 					At: w.From[0].At, What: fmt.Sprintf("%q has too many files to look for hard links into exec trees", w.Path),
@@ -118,27 +117,44 @@ func anyPath(files map[ID]*linked) string {
 }
 
 // walkFiles calls f for each regular file beneath root until it returns false.
-// What can't be read is passed over: the jail can't read it either.
-func walkFiles(root string, f func(path string, st *syscall.Stat_t) bool) bool {
-	fi, err := os.Lstat(root)
+// What can't be read is passed over: the jail can't read it either. Files are
+// looked up relative to the open directory, which halves the time.
+func walkFiles(root string, f func(path func() string, st *unix.Stat_t) bool) bool {
+	var st unix.Stat_t
+	if unix.Lstat(root, &st) != nil {
+		return true
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return f(func() string { return root }, &st)
+	case unix.S_IFDIR:
+		return walkDir(root, f)
+	}
+	return true
+}
+
+func walkDir(dir string, f func(path func() string, st *unix.Stat_t) bool) bool {
+	d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return true
 	}
-	if fi.Mode().IsRegular() {
-		return f(root, fi.Sys().(*syscall.Stat_t))
-	}
-	if !fi.IsDir() {
-		return true
-	}
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return nil
+	entries, _ := d.ReadDir(-1)
+	fd := int(d.Fd())
+	for _, e := range entries {
+		var st unix.Stat_t
+		if !e.Type().IsRegular() || unix.Fstatat(fd, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue
 		}
-		var st syscall.Stat_t
-		if syscall.Lstat(path, &st) == nil && !f(path, &st) {
-			return fs.SkipAll
+		if !f(func() string { return dir + "/" + e.Name() }, &st) {
+			d.Close()
+			return false
 		}
-		return nil
-	})
-	return err == nil
+	}
+	d.Close() // before going deeper: depth must not cost descriptors
+	for _, e := range entries {
+		if e.IsDir() && !walkDir(dir+"/"+e.Name(), f) {
+			return false
+		}
+	}
+	return true
 }
