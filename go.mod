@@ -9,10 +9,10 @@ require (
 	golang.org/x/sys v0.50.0
 )
 
-require github.com/moby/sys/mountinfo v0.7.3
-
 require (
-	github.com/landlock-lsm/go-landlock v0.11.2 // indirect
-	github.com/seccomp/libseccomp-golang v0.11.1 // indirect
-	kernel.org/pub/linux/libs/security/libcap/psx v1.2.78 // indirect
+	github.com/landlock-lsm/go-landlock v0.11.2
+	github.com/moby/sys/mountinfo v0.7.3
+	github.com/seccomp/libseccomp-golang v0.11.1
 )
+
+require kernel.org/pub/linux/libs/security/libcap/psx v1.2.78 // indirect

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"unicode"
 
 	"jail/plan"
 )
@@ -71,14 +73,14 @@ func (a app) fail(err error, status int) int {
 	return status
 }
 
-// printable keeps control characters of file names and rule files away from the
-// terminal.
+// printable keeps what would act on a terminal, or make text look different from
+// what it is (bidirectional overrides, zero-width characters), out of what is
+// printed of file names and rule files.
 func printable(s string) string {
-	out := []rune(s)
-	for i, r := range out {
-		if r != '\n' && (r < 0x20 || r >= 0x7f && r < 0xa0) {
-			out[i] = '\uFFFD'
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsGraphic(r) {
+			return r
 		}
-	}
-	return string(out)
+		return unicode.ReplacementChar
+	}, s)
 }

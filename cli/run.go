@@ -30,10 +30,7 @@ func (a app) run(args []string) int {
 	case len(argv) == 0:
 		return a.fail(&plan.Problem{What: "no command is given", Hint: "jail [flags] [--] COMMAND [ARG...], for example: jail -- opencode"}, statusJail)
 	}
-	if err := a.start(o, argv); err != nil {
-		return a.fail(err, statusJail)
-	}
-	return statusOK
+	return a.fail(a.start(o, argv), statusJail)
 }
 
 // start compiles the plan and becomes the command. It returns only on error.

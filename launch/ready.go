@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -64,7 +65,7 @@ func makeDir(path string) error {
 // plant copies a file to a place where there is none yet. The source is the
 // user's own and lies where the jail can't write.
 func plant(s plan.Seed) error {
-	in, err := os.Open(s.File)
+	in, err := os.OpenFile(s.File, os.O_RDONLY|unix.O_NONBLOCK, 0) // a fifo must not keep us
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -110,8 +111,8 @@ func startTime(pid int) string {
 	if err != nil {
 		return "0"
 	}
-	// The command in parentheses may hold spaces; fields are counted after it.
-	_, rest, _ := strings.Cut(string(b), ") ")
+	// The command in parentheses may hold anything; fields are counted after it.
+	rest := string(b[bytes.LastIndexByte(b, ')')+1:])
 	if f := strings.Fields(rest); len(f) > 19 {
 		return f[19]
 	}
@@ -121,11 +122,20 @@ func startTime(pid int) string {
 // sweep removes private TMPDIRs whose command has ended. It is tidiness: what
 // it can't remove stays.
 func sweep(base string, uid int) {
-	dirs, _ := filepath.Glob(filepath.Join(base, fmt.Sprintf("%s%d-*", tempPrefix, uid)))
-	for _, dir := range dirs {
+	d, err := os.Open(base)
+	if err != nil {
+		return
+	}
+	names, _ := d.Readdirnames(-1)
+	d.Close()
+	for _, full := range names {
 		var pid int
 		var start string
-		name := strings.TrimPrefix(filepath.Base(dir), fmt.Sprintf("%s%d-", tempPrefix, uid))
+		name, ok := strings.CutPrefix(full, fmt.Sprintf("%s%d-", tempPrefix, uid))
+		if !ok {
+			continue
+		}
+		dir := filepath.Join(base, full)
 		if n, err := fmt.Sscanf(strings.ReplaceAll(name, "-", " "), "%d %s", &pid, &start); n != 2 || err != nil {
 			continue
 		}
@@ -144,14 +154,20 @@ func sweep(base string, uid int) {
 func alive(pid int) bool { return !errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
 
 // remove deletes a tree in which directories may have lost their write bits, as
-// Go's module cache does.
+// Go's module cache does. A process that outlived its jail may still be at work
+// in there: an os.Root never leads outside, whatever is swapped for a link.
 func remove(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
 	}
-	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() {
-			os.Chmod(path, 0o700)
+			root.Chmod(path, 0o700)
 		}
 		return nil
 	})

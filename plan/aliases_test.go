@@ -250,5 +250,7 @@ func insideMounts(t *testing.T) {
 	mount(base+"/vol/sub", dir("home/proj/data"), "", unix.MS_BIND, "")
 	mount(base+"/vol/bin", dir("home/sdk"), "", unix.MS_BIND, "")
 	check("hard link from a volume below the write tree", "files = { write = ['.'], exec = ['~/sdk'] }", "hard link")
+	mount(base+"/tmp", dir("home/tmpbind"), "", unix.MS_BIND, "")
+	check("a bind of the directory for temporary files", "files.exec = ['~/tmpbind']", "may be executed")
 	t.Log("reached the end")
 }

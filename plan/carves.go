@@ -6,6 +6,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
+
+	"jail/rules"
 )
 
 func readlink(path string) (string, error) { return os.Readlink(path) }
@@ -19,29 +21,40 @@ func (c *compiler) carves() error {
 			c.missing(cv.Path.Text, cv.From)
 			continue
 		}
-		out := Carve{Path: path, Glob: cv.Path.Glob, Hide: cv.Hide, At: cv.From}
-		top := path
-		if out.Glob {
-			top, _ = doublestar.SplitPattern(path)
+		c.carve(cv, path)
+		// A worktree's or submodule's git directory lies elsewhere; what is
+		// protected in .git is protected there.
+		if rest, ok := strings.CutPrefix(cv.Path.Text, ".git/"); ok && !cv.Path.Flag {
+			for _, dir := range c.host.Tree.Git {
+				c.carve(cv, dir+"/"+rest)
+			}
 		}
-		real, exists, err := c.view.real(top)
-		switch {
-		case err != nil || !exists && cv.Path.Optional:
-			out.Absent = true
-		case !exists && !out.Glob:
-			out.Absent = true
-		case !out.Glob:
-			out.Path = real
-		}
-		if err == nil && !(cv.Hide && exists && c.barred(real)) {
-			out.Reached = c.reached(real)
-		}
-		if cv.Hide && !out.Glob && strings.HasPrefix(cv.Path.Text, "~/") && err == nil {
-			c.secrets = append(c.secrets, secret{cv.Path.Text, real, exists})
-		}
-		c.plan.Carves = append(c.plan.Carves, out)
 	}
 	return nil
+}
+
+func (c *compiler) carve(cv rules.Carve, path string) {
+	out := Carve{Path: path, Glob: cv.Path.Glob, Hide: cv.Hide, At: cv.From}
+	top := path
+	if out.Glob {
+		top, _ = doublestar.SplitPattern(path)
+	}
+	real, exists, err := c.view.real(top)
+	switch {
+	case err != nil || !exists && cv.Path.Optional:
+		out.Absent = true
+	case !exists && !out.Glob:
+		out.Absent = true
+	case !out.Glob:
+		out.Path = real
+	}
+	if err == nil && !(cv.Hide && exists && c.barred(real)) {
+		out.Reached = c.reached(real)
+	}
+	if cv.Hide && !out.Glob && strings.HasPrefix(cv.Path.Text, "~/") && err == nil {
+		c.secrets = append(c.secrets, secret{cv.Path.Text, real, exists})
+	}
+	c.plan.Carves = append(c.plan.Carves, out)
 }
 
 // reached is the access at path or at any grant beneath it.

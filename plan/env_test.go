@@ -117,7 +117,7 @@ func TestCaches(t *testing.T) {
 			"there", func(w *world) { w.dirs("home/.cache/go-build", "home/go/pkg/mod") }, nil,
 			[]string{"GOCACHE=B/home/.cache/go-build", "GOMODCACHE=B/home/go/pkg/mod"},
 			nil,
-			[]string{"read+write B/home/.cache/go-build", "read+write B/home/go/pkg/mod"},
+			[]string{"read+write B/home/.cache/go-build", "read+write B/home/go/pkg", "read+write B/home/go/pkg/mod"},
 		},
 		{
 			"named by the host", func(w *world) { w.dirs("out/c", "home/.cache/go-build") },

@@ -38,7 +38,7 @@ func FindTree(cwd string, uid int) Tree {
 				t.linked(dot, uid)
 				return t
 			default: // going on upwards would widen the tree
-				t.note("%s is a link and may lead anywhere: not followed; --write allows where it leads", dot)
+				t.note("%s is a link and may lead anywhere: not followed", dot)
 				return t
 			}
 		}
@@ -72,7 +72,7 @@ func (t *Tree) linked(dot string, uid int) {
 	}
 	switch {
 	case back != t.Root:
-		t.note("%s names %q, which does not point back here: not granted; --write %s allows it", dot, gitdir, gitdir)
+		t.note("%s names %q, which does not point back here: not granted", dot, gitdir)
 	case !isGitDir(common, uid) || !ownedBy(gitdir, uid):
 		t.note("%s names %q, which is no git directory of yours: not granted", dot, common)
 	default:
@@ -145,7 +145,7 @@ func (t *Tree) alternates(gitdir string) {
 	}
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); filepath.IsAbs(line) && !within(line, t.Root) {
-			t.note("git objects in %q are not granted; --read %s allows them", line, line)
+			t.note("git objects in %q are not granted", line)
 		}
 	}
 }

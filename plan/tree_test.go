@@ -3,6 +3,7 @@ package plan_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,7 +57,7 @@ func TestFindTree(t *testing.T) {
 				w.file("wt/.git", "gitdir: "+w.path("main/.git/worktrees/x")+"\n")
 			},
 			"wt",
-			plan.Tree{Root: "B/wt", Notes: []string{`B/wt/.git names "B/main/.git/worktrees/x", which does not point back here: not granted; --write B/main/.git/worktrees/x allows it`}},
+			plan.Tree{Root: "B/wt", Notes: []string{`B/wt/.git names "B/main/.git/worktrees/x", which does not point back here: not granted`}},
 		},
 		{
 			"submodule", func(w *world) {
@@ -75,7 +76,7 @@ func TestFindTree(t *testing.T) {
 				w.file("super/sub/.git", "gitdir: ../.git/modules/sub\n")
 			},
 			"super/sub",
-			plan.Tree{Root: "B/super/sub", Notes: []string{`B/super/sub/.git names "B/super/.git/modules/sub", which does not point back here: not granted; --write B/super/.git/modules/sub allows it`}},
+			plan.Tree{Root: "B/super/sub", Notes: []string{`B/super/sub/.git names "B/super/.git/modules/sub", which does not point back here: not granted`}},
 		},
 		{
 			"separate git directory", func(w *world) {
@@ -84,7 +85,7 @@ func TestFindTree(t *testing.T) {
 				w.file("p/.git", "gitdir: "+w.path("gits/p")+"\n")
 			},
 			"p",
-			plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/gits/p", which does not point back here: not granted; --write B/gits/p allows it`}},
+			plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/gits/p", which does not point back here: not granted`}},
 		},
 		{
 			"planted: another repository", func(w *world) {
@@ -92,7 +93,7 @@ func TestFindTree(t *testing.T) {
 				w.file("p/.git", "gitdir: "+w.path("other/.git")+"\n")
 			},
 			"p",
-			plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/other/.git", which does not point back here: not granted; --write B/other/.git allows it`}},
+			plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/other/.git", which does not point back here: not granted`}},
 		},
 		{
 			"planted: no git directory, with a worktree that points back", func(w *world) {
@@ -123,12 +124,12 @@ func TestFindTree(t *testing.T) {
 				w.file("p/.git", "gitdir: "+w.path("q/worktrees/x")+"\n")
 			},
 			"p",
-			plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/other/.git/x", which does not point back here: not granted; --write B/other/.git/x allows it`}},
+			plan.Tree{Root: "B/p", Notes: []string{`B/p/.git names "B/other/.git/x", which does not point back here: not granted`}},
 		},
 		{
 			"a link called .git", func(w *world) { w.repo("other/.git"); w.dirs("p"); w.link("B/other/.git", "p/.git"); w.repo(".git") },
 			"p",
-			plan.Tree{Root: "B/p", Notes: []string{"B/p/.git is a link and may lead anywhere: not followed; --write allows where it leads"}},
+			plan.Tree{Root: "B/p", Notes: []string{"B/p/.git is a link and may lead anywhere: not followed"}},
 		},
 		{"no git file", func(w *world) { w.file("p/.git", "nonsense") }, "p", plan.Tree{Root: "B/p", Notes: []string{"B/p/.git is no git file"}}},
 		{"two lines", func(w *world) { w.file("p/.git", "gitdir: a\nb\n") }, "p", plan.Tree{Root: "B/p", Notes: []string{"B/p/.git is no git file"}}},
@@ -144,7 +145,7 @@ func TestFindTree(t *testing.T) {
 				w.file("p/.git/objects/info/alternates", "# x\n"+w.path("big/objects")+"\n"+w.path("p/near")+"\nrelative\n")
 			},
 			"p",
-			plan.Tree{Root: "B/p", Notes: []string{`git objects in "B/big/objects" are not granted; --read B/big/objects allows them`}},
+			plan.Tree{Root: "B/p", Notes: []string{`git objects in "B/big/objects" are not granted`}},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -208,6 +209,27 @@ func TestTreeGrant(t *testing.T) {
 	want := []string{`f:2: "B/main/.git" may be written (f:2: "git directory of the project") and executed (f:3: "${B}/main")`, dropOne}
 	if d := cmp.Diff(want, w.said(err)); d != "" {
 		t.Error(d)
+	}
+}
+
+// The git directory of a worktree or a submodule lies elsewhere, but git runs its
+// hooks and what its config names all the same: the carve-outs of .git go along.
+func TestGitDirectoryOutsideIsCarvedToo(t *testing.T) {
+	w := newWorld(t)
+	w.repo("main/.git")
+	w.file("main/.git/hooks/pre-commit", "")
+	w.file("main/.git/config", "")
+	w.file("main/.git/worktrees/x/gitdir", w.path("home/proj/.git"))
+	w.file("home/proj/.git", "gitdir: "+w.path("main/.git/worktrees/x"))
+	w.host.Tree = plan.FindTree(w.path("home/proj"), os.Getuid())
+	p := w.plan("files = { write = ['.'], protect = ['.git/hooks?', '.git/config?'] }")
+	for _, name := range []string{"main/.git/hooks", "main/.git/config"} {
+		if p.Access(w.path(name))&plan.Write == 0 {
+			continue
+		}
+		if !slices.ContainsFunc(p.Carves, func(c plan.Carve) bool { return c.Path == w.path(name) && c.Open() }) {
+			t.Errorf("%s may be written and no carve-out says so", name)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -78,10 +79,10 @@ type document struct {
 	} `toml:"env"`
 
 	Limits struct {
-		OpenFiles *uint64 `toml:"open_files"`
-		FileSize  *uint64 `toml:"file_size"`
-		CPU       *uint64 `toml:"cpu"`
-		Memory    *uint64 `toml:"memory"`
+		OpenFiles *int64 `toml:"open_files"`
+		FileSize  *int64 `toml:"file_size"`
+		CPU       *int64 `toml:"cpu"`
+		Memory    *int64 `toml:"memory"`
 	} `toml:"limits"`
 
 	// Profile is for built-in profiles: what to say of them.
@@ -119,6 +120,9 @@ func decode(src Source, number int) (*file, error) {
 		return nil, syntaxProblem(src.Name, err)
 	}
 	f.md, f.lines = md, indexLines(string(src.Text))
+	if f.lines.quoted != 0 {
+		return nil, problem(Origin{File: src.Name, Line: f.lines.quoted, Source: number}, "", "no key needs quotes: write it bare")
+	}
 	known := knownKeys(reflect.TypeOf(f.document), "")
 	for _, k := range md.Keys() {
 		if err := f.checkKey(k, known); err != nil {
@@ -164,10 +168,11 @@ func withoutNumber(k string) string {
 }
 
 func syntaxProblem(name string, err error) error {
-	at := Origin{File: name}
+	at, hint := Origin{File: name}, "strings stand in quotes, lists in [ ]; `jail init` writes an example"
 	var pe toml.ParseError
 	if !errors.As(err, &pe) {
-		return problem(at, "", "%s", strings.TrimPrefix(err.Error(), "toml: "))
+		at.Line, name = typeError(err.Error())
+		return problem(at, hint, "%s", name)
 	}
 	at.Line = pe.Position.Line
 	what := pe.Message
@@ -177,7 +182,22 @@ func syntaxProblem(name string, err error) error {
 	if pe.LastKey != "" {
 		what = pe.LastKey + ": " + what
 	}
-	return problem(at, "", "%s", what)
+	return problem(at, hint, "%s", what)
+}
+
+// typeError takes apart what the toml package says when a value has the wrong
+// type, `toml: line 3 (last key "files.read"): ...`.
+func typeError(text string) (line int, what string) {
+	var key string
+	place, what, ok := strings.Cut(strings.TrimPrefix(text, "toml: "), ": ")
+	if n, _ := fmt.Sscanf(place, "line %d (last key %q)", &line, &key); !ok || n != 2 {
+		return 0, strings.TrimPrefix(text, "toml: ")
+	}
+	words := strings.NewReplacer(
+		"incompatible types: TOML value has type ", "a value of type ", "; destination has type ", " stands where this is expected: ",
+		"int64", "integer", "float64", "number", "map[string]any", "table", "slice", "list", "uint16", "port number", "uint64", "integer",
+	)
+	return line, key + ": " + words.Replace(what)
 }
 
 // knownKeys lists the dotted keys of a document type.

@@ -14,20 +14,34 @@ import (
 type lineIndex struct {
 	keys    map[string]int
 	scalars map[string][]int
+	quoted  int // the line of the first key that needs quotes, 0 if there is none
 }
 
-// key is the line where key k is written, 0 if it is not.
-func (x lineIndex) key(k string) int { return x.keys[k] }
+// key is the line where key k is written, or the first one below it (the table
+// of "a.b = 1" is written nowhere); 0 if there is none.
+func (x lineIndex) key(k string) int {
+	if line, ok := x.keys[k]; ok {
+		return line
+	}
+	first := 0
+	for name, line := range x.keys {
+		if rest, ok := strings.CutPrefix(name, k); ok && (rest[0] == '.' || rest[0] == '[') && (first == 0 || line < first) {
+			first = line
+		}
+	}
+	return first
+}
 
 // scalar is the line of the i-th scalar below key k, or the line of the key.
 func (x lineIndex) scalar(k string, i int) int {
 	if s := x.scalars[k]; i < len(s) {
 		return s[i]
 	}
-	return x.keys[k]
+	return x.key(k)
 }
 
 func indexLines(text string) lineIndex {
+	text = strings.TrimPrefix(text, "\ufeff") // the toml package passes over it too
 	s := scanner{text: text, line: 1, tables: map[string]int{}, x: lineIndex{
 		keys: map[string]int{}, scalars: map[string][]int{},
 	}}
@@ -106,13 +120,19 @@ func (s *scanner) header() string {
 	return name + "."
 }
 
-// name reads a dotted key. It need not undo escapes: such keys are unknown.
+// name reads a dotted key. One that needs its quotes (for a dot, an escape) is
+// noted: no key of ours does, and decode refuses it.
 func (s *scanner) name() string {
 	var b strings.Builder
 	for s.pos < len(s.text) {
 		switch c := s.peek(); {
 		case c == '"' || c == '\'':
-			b.WriteString(strings.Trim(s.quoted(), `"'`))
+			line := s.line
+			word := strings.Trim(s.quoted(), string(c))
+			if s.x.quoted == 0 && !isBare(word) {
+				s.x.quoted = line
+			}
+			b.WriteString(word)
 		case c == ' ' || c == '\t':
 			s.next()
 		case strings.IndexByte("=]\n", c) >= 0:
@@ -123,6 +143,13 @@ func (s *scanner) name() string {
 		}
 	}
 	return b.String()
+}
+
+// isBare tells whether a key could do without quotes.
+func isBare(key string) bool {
+	return key != "" && !strings.ContainsFunc(key, func(r rune) bool {
+		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-", r)
+	})
 }
 
 // pair reads "key = value".
@@ -153,8 +180,10 @@ func (s *scanner) value(k string) {
 	}
 }
 
-// group reads the inside of an array or an inline table.
+// group reads the inside of an array or an inline table. Tables in an array
+// have numbers, as if each had a header of its own.
 func (s *scanner) group(k string, table bool) {
+	n := 0
 	for s.space(); s.pos < len(s.text); s.space() {
 		start := s.pos
 		switch c := s.peek(); {
@@ -165,6 +194,11 @@ func (s *scanner) group(k string, table bool) {
 			s.next()
 		case table:
 			s.pair(k + ".")
+		case c == '{':
+			element := k + "[" + strconv.Itoa(n) + "]"
+			s.x.keys[element] = s.line
+			n++
+			s.value(element)
 		default:
 			s.value(k)
 		}

@@ -17,11 +17,13 @@ func TestIndexLines(t *testing.T) {
 	}{
 		{
 			"one line", "a = ['x', 'y']\nb = 1",
-			map[string]int{"a": 1, "b": 2}, map[string][]int{"a": {1, 1}, "b": {2}},
+			map[string]int{"a": 1, "b": 2},
+			map[string][]int{"a": {1, 1}, "b": {2}},
 		},
 		{
 			"several lines, comments, a last comma", "# ]\n[files] # [x]\nread = [ # \"\n  'x', # ]\n\n  # 'no'\n  \"y\",\n]\nexec=['z']",
-			map[string]int{"files": 2, "files.read": 3, "files.exec": 9}, map[string][]int{"files.read": {4, 7}, "files.exec": {9}},
+			map[string]int{"files": 2, "files.read": 3, "files.exec": 9},
+			map[string][]int{"files.read": {4, 7}, "files.exec": {9}},
 		},
 		{
 			"dotted keys", "files.read = ['x']\nfiles . 'write' = [\n\"y\"]\n[env]\nset.A = '1'",
@@ -35,19 +37,23 @@ func TestIndexLines(t *testing.T) {
 		},
 		{
 			"literal strings", "a = ['\\', 'b\"', ',]']\nb = '#'",
-			map[string]int{"a": 1, "b": 2}, map[string][]int{"a": {1, 1, 1}, "b": {2}},
+			map[string]int{"a": 1, "b": 2},
+			map[string][]int{"a": {1, 1, 1}, "b": {2}},
 		},
 		{
 			"escapes", "a = [\"\\\"]\", \"\\\\\",\n\"\\u0022\"]\nb = 1",
-			map[string]int{"a": 1, "b": 3}, map[string][]int{"a": {1, 1, 2}, "b": {3}},
+			map[string]int{"a": 1, "b": 3},
+			map[string][]int{"a": {1, 1, 2}, "b": {3}},
 		},
 		{
 			"multi-line strings", "a = [" + q3 + "x\n]\n\\\"" + q3 + ",\n" + s3 + "\n'y''\n" + s3 + ", 'z']\nb = " + q3 + "x\"\"" + q3 + "\nc = " + s3 + "''" + s3 + "\nd = 1",
-			map[string]int{"a": 1, "b": 7, "c": 8, "d": 9}, map[string][]int{"a": {1, 4, 6}, "b": {7}, "c": {8}, "d": {9}},
+			map[string]int{"a": 1, "b": 7, "c": 8, "d": 9},
+			map[string][]int{"a": {1, 4, 6}, "b": {7}, "c": {8}, "d": {9}},
 		},
 		{
 			"empty strings", "a = ['', \"\"]\nb = [\n" + q3 + q3 + ",\n" + s3 + s3 + "]\nc=1",
-			map[string]int{"a": 1, "b": 2, "c": 5}, map[string][]int{"a": {1, 1}, "b": {3, 4}, "c": {5}},
+			map[string]int{"a": 1, "b": 2, "c": 5},
+			map[string][]int{"a": {1, 1}, "b": {3, 4}, "c": {5}},
 		},
 		{
 			"arrays of tables", "[[command]]\nname = 'a'\n\n[[command]]\nname = 'b'\nhelpers = [\n'c']\n[[ guide ]]\nmatch = 'd'",
@@ -59,11 +65,13 @@ func TestIndexLines(t *testing.T) {
 		},
 		{
 			"line ends", "a = [\r\n'x',\r\n'y']\r\nb = 1\r\n[c]\r\nd = true",
-			map[string]int{"a": 1, "b": 4, "c": 5, "c.d": 6}, map[string][]int{"a": {2, 3}, "b": {4}, "c.d": {6}},
+			map[string]int{"a": 1, "b": 4, "c": 5, "c.d": 6},
+			map[string][]int{"a": {2, 3}, "b": {4}, "c.d": {6}},
 		},
 		{
 			"numbers and dates", "a = [1, -2_0,\n0xff, 1e3]\nb = 1979-05-27 07:32:00\nc = [true,\nfalse]",
-			map[string]int{"a": 1, "b": 3, "c": 4}, map[string][]int{"a": {1, 1, 2, 2}, "b": {3}, "c": {4, 5}},
+			map[string]int{"a": 1, "b": 3, "c": 4},
+			map[string][]int{"a": {1, 1, 2, 2}, "b": {3}, "c": {4, 5}},
 		},
 		{
 			"nested tables", "[artifact]\n[artifact.env]\ndrop = ['A']\n[ artifact . 'x' ]\ny = 1",

@@ -116,7 +116,7 @@ func (m *merger) addSet(name, value string, from Origin) error {
 func (m *merger) addLimits(f *file) error {
 	for _, l := range []struct {
 		name  string
-		value *uint64
+		value *int64
 	}{
 		{"open_files", f.Limits.OpenFiles},
 		{"file_size", f.Limits.FileSize},
@@ -127,15 +127,16 @@ func (m *merger) addLimits(f *file) error {
 			continue
 		}
 		from := f.at("limits." + l.name)
-		if *l.value == 0 {
+		if *l.value <= 0 {
 			return problem(from, "", "limits.%s: must be more than 0", l.name)
 		}
+		limit := Limit{Name: l.name, Value: uint64(*l.value), From: from}
 		i := slices.IndexFunc(m.p.limits, func(have Limit) bool { return have.Name == l.name })
 		switch {
 		case i < 0:
-			m.p.limits = append(m.p.limits, Limit{Name: l.name, Value: *l.value, From: from})
-		case *l.value < m.p.limits[i].Value:
-			m.p.limits[i] = Limit{Name: l.name, Value: *l.value, From: from}
+			m.p.limits = append(m.p.limits, limit)
+		case limit.Value < m.p.limits[i].Value:
+			m.p.limits[i] = limit
 		}
 	}
 	return nil

@@ -130,6 +130,8 @@ func checkVariable(s string) string {
 		return `"${" is not closed`
 	case !isEnvName(v.name):
 		return `"${...}" needs the name of an environment variable`
+	case v.optional && v.fallback == "":
+		return `the fallback of "${NAME:-fallback}" is empty`
 	case v.rest != "" && v.rest[0] != '/':
 		return `"${NAME}" must be followed by "/"`
 	case strings.Contains(v.rest, "${"):

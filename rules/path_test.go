@@ -7,10 +7,11 @@ import (
 
 func TestParsePath(t *testing.T) {
 	const (
-		noGlob  = `patterns are for "protect" and "hide" only; a literal character is written [?] [*] [[]`
-		control = "the path has a control character"
-		tilde   = `"~name" is not supported: write the path out`
-		dollar  = `variables are written ${NAME}, at the start of the path`
+		emptyFallback = `the fallback of "${NAME:-fallback}" is empty`
+		noGlob        = `patterns are for "protect" and "hide" only; a literal character is written [?] [*] [[]`
+		control       = "the path has a control character"
+		tilde         = `"~name" is not supported: write the path out`
+		dollar        = `variables are written ${NAME}, at the start of the path`
 	)
 	for _, tt := range []struct {
 		text     string
@@ -52,7 +53,7 @@ func TestParsePath(t *testing.T) {
 		{text: "${A}/b", grant: Path{Text: "${A}/b"}},
 		{text: "${A:-~/c}/b?", grant: Path{Text: "${A:-~/c}/b", Optional: true}},
 		{text: "${A}", grant: Path{Text: "${A}"}},
-		{text: "${A:-}", grant: Path{Text: "${A:-}"}},
+		{text: "${A:-}", whyGrant: emptyFallback, whyCarve: emptyFallback},
 		{text: "${A", whyGrant: `"${" is not closed`, whyCarve: `"${" is not closed`},
 		{text: "${}", whyGrant: `"${...}" needs the name of an environment variable`, whyCarve: `"${...}" needs the name of an environment variable`},
 		{text: "${1}", whyGrant: `"${...}" needs the name of an environment variable`, whyCarve: `"${...}" needs the name of an environment variable`},

@@ -3,7 +3,6 @@ package rules_test
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +23,9 @@ func show(p rules.Policy) []string {
 	}
 	for s := range p.Seeds() {
 		say("seed %s %s", spell(s.File), spell(s.To))
+	}
+	for c := range p.Caches() {
+		say("cache %s %s", c.Variable, spell(c.Dir))
 	}
 	for w := range p.Waivers() {
 		say("waive %s", w.Name)
@@ -80,11 +82,7 @@ func one(text string) (rules.Policy, error) {
 	return rules.Parse(rules.Input{Sources: []rules.Source{{Kind: rules.ProjectFile, Name: "f", Text: []byte(text)}}})
 }
 
-// files parses several rule files, each the user's, called by its key.
-func files(texts map[string]string) (rules.Policy, error) {
-	return ordered(texts, slices.Sorted(maps.Keys(texts)))
-}
-
+// ordered parses rule files of the user, each called by its key, in an order.
 func ordered(texts map[string]string, names []string) (rules.Policy, error) {
 	var in rules.Input
 	for _, n := range names {

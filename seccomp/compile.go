@@ -133,6 +133,11 @@ func arguments() []Rule {
 	for _, flag := range []uint64{readImpliesExec, mmapPageZero, addrCompatLayout} {
 		rules = append(rules, Rule{"personality", unix.EPERM, []Arg{bits(0, flag)}})
 	}
+	// Limits of other processes: lowering one to nothing ends a process outside
+	// as surely as a signal, and Landlock does not cover it. 0 is the caller.
+	for b := range 23 { // PID_MAX_LIMIT is 2^22
+		rules = append(rules, Rule{"prlimit64", unix.EPERM, []Arg{bits(0, 1<<b)}})
+	}
 	// Requests and operations that do not exist are not let through: ptrace(2)
 	// has none below 0, seccomp(2) has them up to 3.
 	rules = append(rules, Rule{"ptrace", unix.EPERM, []Arg{bits(0, 1<<31)}})

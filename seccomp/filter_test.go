@@ -68,7 +68,7 @@ func TestFilter(t *testing.T) {
 		{"shmget", nil, "EPERM"},
 		{"mq_open", nil, "EPERM"},
 		{"personality", []uint64{0}, "allow"},
-		{"personality", []uint64{8}, "allow"}, // PER_LINUX32
+		{"personality", []uint64{8}, "allow"},         // PER_LINUX32
 		{"personality", []uint64{0x0040000}, "allow"}, // ADDR_NO_RANDOMIZE, for debuggers
 		{"personality", []uint64{0x0400000}, "EPERM"}, // READ_IMPLIES_EXEC
 		{"personality", []uint64{0x0400000 | int32Garbage}, "EPERM"},

@@ -22,9 +22,9 @@ var update = flag.Bool("update", false, "write seccomp/prebuilt anew")
 // networks are all that make a difference to the rules.
 func networks() []plan.Network {
 	var all []plan.Network
-	for i := range 16 {
+	for i := range 32 {
 		n := plan.Network{UDP: i&2 != 0, Interfaces: i&4 != 0, UnixAny: i&8 != 0}
-		n.Connect.Set = i&1 != 0
+		n.Connect.Set, n.Bind.Set = i&1 != 0, i&16 != 0
 		all = append(all, n)
 	}
 	return all

@@ -39,6 +39,11 @@ func sockets(n plan.Network, abi int) []Rule {
 	if n.Restricted() {
 		rules = append(rules, fastOpen()...)
 	}
+	if n.Bind.Set && len(n.Bind.List) == 0 && !n.UnixAny {
+		// Without bind(2) it takes a free port, which Landlock does not check.
+		// The filter can't tell what kind of socket it is called on.
+		rules = append(rules, Rule{"listen", unix.EACCES, nil})
+	}
 	return rules
 }
 
