@@ -114,8 +114,9 @@ type reportCommand struct {
 func newReport(version string, p plan.Plan, command string) report {
 	r := report{
 		Version: 1, Jail: version, Enforceable: true, Tree: p.Tree.Root, Profiles: p.Profiles, Landlock: p.ABI,
-		Promises: p.Promises, Notes: slices.Clone(p.Notes),
-		Environment: reportEnv{Dropped: p.Dropped},
+		Promises: p.Promises, Notes: append([]string{}, p.Notes...),
+		Grants: []reportGrant{}, CarveOuts: []reportCarve{}, Waivers: []reportRule{}, Missing: []reportRule{},
+		Options: []reportOptions{}, Environment: reportEnv{Passed: []string{}, Dropped: append([]string{}, p.Dropped...)},
 	}
 	var problem *plan.Problem
 	if errors.As(p.Enforceable(), &problem) {

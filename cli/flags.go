@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 
 	"jail/rules"
 )
@@ -25,7 +26,7 @@ func (o *options) parse(name string, args []string, more func(*flag.FlagSet)) (r
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {}
-	fs.Func("rules", "", once("rules", &o.rulesFile))
+	fs.Func("rules", "", once(&o.rulesFile))
 	for flagName, list := range map[string]*[]string{
 		"profile": &o.flags.Profiles, "read": &o.flags.Read, "write": &o.flags.Write, "exec": &o.flags.Exec,
 		"protect": &o.flags.Protect, "hide": &o.flags.Hide, "env": &o.flags.Env, "waive": &o.flags.Waive,
@@ -39,19 +40,35 @@ func (o *options) parse(name string, args []string, more func(*flag.FlagSet)) (r
 		more(fs)
 	}
 	if err := fs.Parse(args); err != nil {
-		return nil, err
+		return nil, flagError(err)
 	}
 	return fs.Args(), nil
 }
 
+// flagError words what package flag says with the two dashes that our usage has.
+func flagError(err error) error {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		return fmt.Errorf("there is no flag --%s", name)
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		return fmt.Errorf("--%s needs a value", name)
+	}
+	if _, why, ok := strings.Cut(text, " for flag -"); ok {
+		name, why, _ := strings.Cut(why, ": ")
+		return fmt.Errorf("--%s %s", name, why)
+	}
+	return err
+}
+
 // once refuses a second value instead of letting the last one win.
-func once(name string, into *string) func(string) error {
+func once(into *string) func(string) error {
 	return func(v string) error {
 		if v == "" {
-			return errors.New("the value is empty")
+			return errors.New("has an empty value")
 		}
 		if *into != "" {
-			return fmt.Errorf("--%s is given twice", name)
+			return errors.New("is given twice")
 		}
 		*into = v
 		return nil

@@ -25,7 +25,11 @@ func (a app) help(args []string) int {
 	return statusOK
 }
 
-func (a app) printVersion([]string) int {
+func (a app) printVersion(args []string) int {
+	fs := flag.NewFlagSet("version", flag.ContinueOnError)
+	if status, ok := a.parseOnly(fs, args, usageMain); !ok {
+		return status
+	}
 	fmt.Fprintln(a.stdout, "jail", a.version)
 	return statusOK
 }
@@ -35,6 +39,9 @@ func (a app) printVersion([]string) int {
 func (a app) parseOnly(fs *flag.FlagSet, args []string, usage string) (status int, ok bool) {
 	fs.SetOutput(io.Discard)
 	err := fs.Parse(args)
+	if err != nil {
+		err = flagError(err)
+	}
 	switch {
 	case errors.Is(err, errHelp):
 		fmt.Fprint(a.stdout, usage)

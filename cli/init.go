@@ -37,11 +37,14 @@ func writeNew(path, text string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return &plan.Problem{What: path + " exists already", Hint: "edit it; jail init never overwrites"}
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = f.WriteString(text)
+		err = errors.Join(err, f.Close())
 	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
+	if err != nil {
+		return &plan.Problem{What: fmt.Sprintf("%q can't be written: %v", path, reason(err)), Hint: "make the project directory writable"}
+	}
+	return nil
 }
 
 // projectTemplate is a rule file that does what no rule file would do, with the

@@ -62,15 +62,26 @@ func (a app) commands() []command {
 func (a app) fail(err error, status int) int {
 	fmt.Fprintf(a.stderr, "jail: error: %s\n", printable(err.Error()))
 	var p *plan.Problem
-	if errors.As(err, &p) {
-		if p.Hint != "" {
-			fmt.Fprintf(a.stderr, "jail: hint: %s\n", printable(p.Hint))
-		}
-		if p.Status != 0 && status == statusJail {
-			return p.Status
-		}
+	if !errors.As(err, &p) {
+		p = &plan.Problem{}
+	}
+	hint := p.Hint
+	switch {
+	case hint == "" && p.At.Line > 0:
+		hint = "mend that line; the README lists what a rule file may say"
+	case hint == "":
+		hint = "`jail check` shows the rules, `jail doctor` this machine, `jail help` the usage"
+	}
+	fmt.Fprintf(a.stderr, "jail: hint: %s\n", printable(hint))
+	if p.Status != 0 && status == statusJail {
+		return p.Status
 	}
 	return status
+}
+
+// oneLine is for names that are printed bare: a file name may hold line ends.
+func oneLine(s string) string {
+	return printable(strings.ReplaceAll(s, "\n", string(unicode.ReplacementChar)))
 }
 
 // printable keeps what would act on a terminal, or make text look different from

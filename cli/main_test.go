@@ -258,17 +258,17 @@ func TestMainWords(t *testing.T) {
 		{[]string{"check", "--help"}, 0, "jail check", ""},
 		{[]string{"trust", "--help"}, 0, "jail trust", ""},
 		{[]string{"init", "x"}, 2, "", "jail: error: \"x\" is not expected here\njail: hint: `jail init --help` shows the usage\n"},
-		{[]string{"--nonsense"}, 125, "", "jail: error: flag provided but not defined: -nonsense\njail: hint: `jail help` lists the flags; a command's own flags come after its name\n"},
-		{[]string{"check", "--nonsense"}, 2, "", "jail: error: flag provided but not defined: -nonsense\njail: hint: `jail check --help` shows the usage\n"},
+		{[]string{"--nonsense"}, 125, "", "jail: error: there is no flag --nonsense\njail: hint: `jail help` lists the flags; a command's own flags come after its name\n"},
+		{[]string{"check", "--nonsense"}, 2, "", "jail: error: there is no flag --nonsense\njail: hint: `jail check --help` shows the usage\n"},
 		{
 			[]string{"--rules", "a", "--rules", "b", "true"},
 			125, "",
-			"jail: error: invalid value \"b\" for flag -rules: --rules is given twice\njail: hint: `jail help` lists the flags; a command's own flags come after its name\n",
+			"jail: error: --rules is given twice\njail: hint: `jail help` lists the flags; a command's own flags come after its name\n",
 		},
 		{
 			[]string{"--rules", "", "true"},
 			125, "",
-			"jail: error: invalid value \"\" for flag -rules: the value is empty\njail: hint: `jail help` lists the flags; a command's own flags come after its name\n",
+			"jail: error: --rules has an empty value\njail: hint: `jail help` lists the flags; a command's own flags come after its name\n",
 		},
 	} {
 		var out, errs bytes.Buffer

@@ -9,14 +9,14 @@ import (
 func (r report) text(home string) string {
 	var b strings.Builder
 	head := func(s string) { fmt.Fprintf(&b, "\n%s\n", s) }
-	fmt.Fprintf(&b, "project   %s\nprofiles  %s\nlandlock  ABI %d\n", r.Tree, strings.Join(r.Profiles, ", "), r.Landlock)
+	fmt.Fprintf(&b, "project   %s\nprofiles  %s\nlandlock  ABI %d\n", oneLine(r.Tree), strings.Join(r.Profiles, ", "), r.Landlock)
 	if c := r.Command; c != nil {
 		r.commandText(&b)
 	}
 
 	head("grants (a path and all beneath it)")
 	for _, g := range r.Grants {
-		path := tilde(g.Path, home)
+		path := oneLine(tilde(g.Path, home))
 		if g.Create {
 			path += " (will be made)"
 		}
@@ -38,7 +38,7 @@ func (r report) text(home string) string {
 		}
 		for _, l := range p.Lost {
 			if p.Waived || !p.Held() {
-				fmt.Fprintf(&b, "             %s\n", l)
+				fmt.Fprintf(&b, "             %s\n", oneLine(l))
 			}
 		}
 	}
@@ -56,12 +56,12 @@ func (r report) text(home string) string {
 func (r report) commandText(b *strings.Builder) {
 	c := r.Command
 	if c.Error == "" {
-		fmt.Fprintf(b, "command   %s\n", c.Path)
+		fmt.Fprintf(b, "command   %s\n", oneLine(c.Path))
 	} else {
-		fmt.Fprintf(b, "command   %s\n          %s\n", c.Error, c.Hint)
+		fmt.Fprintf(b, "command   %s\n          %s\n", oneLine(c.Error), oneLine(c.Hint))
 	}
 	for _, n := range c.Notes {
-		fmt.Fprintf(b, "          %s\n", n)
+		fmt.Fprintf(b, "          %s\n", oneLine(n))
 	}
 }
 
@@ -72,7 +72,7 @@ func (r report) carveText(head func(string), b *strings.Builder, home string) {
 	idle := 0
 	for _, c := range r.CarveOuts {
 		if c.State == "not held" || strings.HasPrefix(c.State, "held by") {
-			fmt.Fprintf(b, "  %-12s %-44s %s (%s)\n", c.Kind, tilde(c.Path, home), c.At, c.State)
+			fmt.Fprintf(b, "  %-12s %-44s %s (%s)\n", c.Kind, oneLine(tilde(c.Path, home)), c.At, c.State)
 		} else {
 			idle++
 		}
@@ -104,7 +104,7 @@ func (r report) restText(head func(string), b *strings.Builder) {
 	if len(r.Notes) > 0 {
 		head("notes")
 		for _, n := range r.Notes {
-			fmt.Fprintf(b, "  %s\n", n)
+			fmt.Fprintf(b, "  %s\n", oneLine(n))
 		}
 	}
 	if !r.Enforceable {

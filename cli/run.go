@@ -51,7 +51,7 @@ func (a app) start(o options, argv []string) error {
 		return err
 	}
 	for _, n := range slices.Concat(p.Tree.Notes, cmd.Notes) {
-		fmt.Fprintf(a.stderr, "jail: note: %s\n", printable(n))
+		fmt.Fprintf(a.stderr, "jail: note: %s\n", oneLine(n))
 	}
 	if o.verbose {
 		a.summary(p, cmd.Path)
@@ -61,10 +61,10 @@ func (a app) start(o options, argv []string) error {
 
 // summary is what -v tells before the command starts.
 func (a app) summary(p plan.Plan, path string) {
-	fmt.Fprintf(a.stderr, "jail: %s in %s, profiles %v, Landlock ABI %d\n", path, p.Tree.Root, p.Profiles, p.ABI)
+	fmt.Fprintf(a.stderr, "jail: %s in %s, profiles %v, Landlock ABI %d\n", oneLine(path), oneLine(p.Tree.Root), p.Profiles, p.ABI)
 	for _, pr := range p.Promises {
 		if pr.Waived {
-			fmt.Fprintf(a.stderr, "jail: waived (%s): %s\n", pr.From, printable(pr.Text))
+			fmt.Fprintf(a.stderr, "jail: waived (%s): %s\n", pr.From, oneLine(pr.Text))
 		}
 	}
 	if len(p.Dropped) > 0 {

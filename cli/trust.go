@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"jail/plan"
+	"jail/rules"
 )
 
 // trustFile holds the digests of the project rule files that may be used. It
@@ -45,12 +46,12 @@ func trusted(dir string) (map[string]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]string{}, nil
 	}
-	var rec trustRecords
-	if err == nil {
-		err = toml.Unmarshal(text, &rec)
-	}
 	if err != nil {
-		return nil, &plan.Problem{What: fmt.Sprintf("%s: %v", path, err), Hint: "mend the file or remove it; then trust your projects again"}
+		return nil, unreadable(path, err)
+	}
+	var rec trustRecords
+	if err := toml.Unmarshal(text, &rec); err != nil {
+		return nil, &plan.Problem{What: rules.SyntaxProblem(path, err).Error(), Hint: "mend the file or remove it; then trust your projects again"}
 	}
 	known := map[string]string{}
 	for _, r := range rec.Trusted {
@@ -89,7 +90,7 @@ func (a app) recordTrust() error {
 	}
 	fmt.Fprintf(a.stdout, "%s\n", strings.TrimRight(printable(string(text)), "\n"))
 	if err := record(configDir(h.Home), path, digest(text)); err != nil {
-		return &plan.Problem{What: fmt.Sprintf("the trust can't be recorded: %v", err), Hint: "inside a jail nothing can be trusted; outside, make " + configDir(h.Home) + " writable"}
+		return &plan.Problem{What: fmt.Sprintf("the trust can't be recorded: %v", reason(err)), Hint: "inside a jail nothing can be trusted; outside, make " + configDir(h.Home) + " writable"}
 	}
 	fmt.Fprintf(a.stderr, "jail: trusted %s, sha256 %s\n", path, digest(text))
 	return nil

@@ -61,7 +61,7 @@ func (rs Ruleset) FD() (int, error) {
 func open(pr PathRule) (int, error) {
 	fd, err := openNoLinks(pr.Path)
 	if err != nil {
-		return -1, fmt.Errorf("opening %q for its rule: %w", pr.Path, err)
+		return -1, openProblem(pr.Path, err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -73,6 +73,13 @@ func open(pr PathRule) (int, error) {
 		return -1, fmt.Errorf("%q was replaced while jail was starting", pr.Path)
 	}
 	return fd, nil
+}
+
+func openProblem(path string, err error) error {
+	if errors.Is(err, unix.EMFILE) {
+		return &plan.Problem{What: "too many open files: each rule needs one while jail starts", Hint: "raise the limit (ulimit -n 256)"}
+	}
+	return fmt.Errorf("opening %q for its rule: %w", path, err)
 }
 
 // openNoLinks opens a real path as a handle. openat2(2) is there from Linux 5.6
@@ -100,7 +107,7 @@ func openNoLinks(path string) (int, error) {
 func Restrict(rulesetFD int) error {
 	if err := ll.LandlockRestrictSelf(rulesetFD, 0); err != nil {
 		if errors.Is(err, unix.E2BIG) {
-			return errors.New("too many Landlock layers: jails can be nested 16 deep")
+			return &plan.Problem{What: "too many Landlock layers around this process", Hint: "jails can be nested 16 deep (landlock(7)); start this one further out"}
 		}
 		return fmt.Errorf("landlock_restrict_self: %w", err)
 	}

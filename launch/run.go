@@ -84,11 +84,11 @@ func (c confinement) exec(path string, argv []string) error {
 	runtime.LockOSThread()
 	for _, step := range []func() error{
 		noNewPrivs,
-		func() error { return setLimits(c.limits) },
 		dropCapabilities,
 		func() error { return landlock.Restrict(c.ruleset) },
 		closeDescriptors,
 		func() error { return seccomp.Load(c.filter) },
+		func() error { return setLimits(c.limits) }, // this process itself may be over them
 	} {
 		if err := step(); err != nil {
 			return err

@@ -52,12 +52,10 @@ func (p Plan) search(name string) (Command, error) {
 		if unix.Access(path, unix.X_OK) != nil || isDir(path) {
 			continue
 		}
+		err := p.runnable(path)
 		if p.Access(dir)&Write != 0 {
 			c.Notes = append(c.Notes, fmt.Sprintf("%s is passed over: the jail may write it", path))
-			continue
-		}
-		err := p.runnable(path)
-		if err == nil {
+		} else if err == nil {
 			c.Path = path
 			return c, nil
 		}
@@ -68,8 +66,12 @@ func (p Plan) search(name string) (Command, error) {
 	if refused != nil {
 		return Command{}, refused
 	}
+	hint := "it is looked up in PATH, as a shell does"
+	if p.Path == "" {
+		hint = "PATH is not set"
+	}
 	return Command{}, &Problem{
-		What: fmt.Sprintf("%q: command not found", name), Hint: strings.Join(c.Notes, "; "), Status: statusNotFound,
+		What: fmt.Sprintf("%q: command not found", name), Hint: hint, Status: statusNotFound,
 	}
 }
 
@@ -82,18 +84,31 @@ func isDir(path string) bool {
 func (p Plan) runnable(path string) error {
 	fi, err := os.Stat(path)
 	if err != nil {
-		return &Problem{What: fmt.Sprintf("%q: %s", path, reason(err)), Status: statusNotFound}
+		return &Problem{
+			What: fmt.Sprintf("%q: %s", path, reason(err)),
+			Hint: "give the path of a program, or a name to look up in PATH", Status: statusNotFound,
+		}
 	}
 	if !fi.Mode().IsRegular() || unix.Access(path, unix.X_OK) != nil {
-		return &Problem{What: fmt.Sprintf("%q is not an executable file", path), Status: statusRefused}
+		return &Problem{
+			What: fmt.Sprintf("%q is not an executable file", path),
+			Hint: "chmod +x makes a program executable; a script runs as `bash SCRIPT`", Status: statusRefused,
+		}
 	}
 	if err := p.mayExecute(path); err != nil {
 		return err
 	}
-	if interp := interpreter(path); interp != "" {
-		return p.mayExecute(interp)
+	interp := interpreter(path)
+	if interp == "" {
+		return nil
 	}
-	return nil
+	if _, err := os.Stat(interp); err != nil {
+		return &Problem{
+			What: fmt.Sprintf("%q: its interpreter %q: %s", path, interp, reason(err)),
+			Hint: "mend the #! line, or install the interpreter", Status: statusNotFound,
+		}
+	}
+	return p.mayExecute(interp)
 }
 
 func (p Plan) mayExecute(path string) error {

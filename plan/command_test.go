@@ -25,15 +25,15 @@ func TestFind(t *testing.T) {
 	}{
 		{name: "first of two", path: "usr/bin:opt/bin", command: "both", want: "B/usr/bin/both"},
 		{name: "the other order", path: "opt/bin:usr/bin", command: "both", want: "B/opt/bin/both"},
-		{name: "no PATH", path: "", command: "both", error: []string{`"both": command not found`}, status: 127},
-		{name: "absent", path: "usr/bin:nowhere", command: "none", error: []string{`"none": command not found`}, status: 127},
+		{name: "no PATH", path: "", command: "both", error: []string{`"both": command not found`, "PATH is not set"}, status: 127},
+		{name: "absent", path: "usr/bin:nowhere", command: "none", error: []string{`"none": command not found`, "it is looked up in PATH, as a shell does"}, status: 127},
 		{
 			name: "write trees are passed over", path: "home/proj/bin:usr/bin", command: "both", want: "B/usr/bin/both",
 			notes: []string{"B/home/proj/bin/both is passed over: the jail may write it"},
 		},
 		{
 			name: "only in a write tree", path: "home/proj/bin", command: "mine",
-			error: []string{`"mine": command not found`, "B/home/proj/bin/mine is passed over: the jail may write it"}, status: 127,
+			error: []string{`"B/home/proj/bin/mine" may not be executed: it may be written (f:2: ".")`, writeHint}, status: 126,
 		},
 		{
 			name: "the working directory as an empty entry", make: func(w *world) { w.file("home/proj/both", "") }, path: ":usr/bin", command: "both",
@@ -55,11 +55,11 @@ func TestFind(t *testing.T) {
 		},
 		{name: "a path", command: "/usr/bin/both", want: "B/usr/bin/both"},
 		{name: "a relative path", command: "../../usr/bin/both", want: "B/usr/bin/both"},
-		{name: "a path that is not there", command: "/usr/bin/none", error: []string{`"B/usr/bin/none": no such file or directory`}, status: 127},
-		{name: "a directory", command: "/usr/bin", error: []string{`"B/usr/bin" is not an executable file`}, status: 126},
+		{name: "a path that is not there", command: "/usr/bin/none", error: []string{`"B/usr/bin/none": no such file or directory`, "give the path of a program, or a name to look up in PATH"}, status: 127},
+		{name: "a directory", command: "/usr/bin", error: []string{`"B/usr/bin" is not an executable file`, "chmod +x makes a program executable; a script runs as `bash SCRIPT`"}, status: 126},
 		{
 			name: "no mode bit", make: func(w *world) { w.file("usr/bin/n", ""); w.must(os.Chmod(w.path("usr/bin/n"), 0o644)) }, command: "/usr/bin/n",
-			error: []string{`"B/usr/bin/n" is not an executable file`}, status: 126,
+			error: []string{`"B/usr/bin/n" is not an executable file`, "chmod +x makes a program executable; a script runs as `bash SCRIPT`"}, status: 126,
 		},
 		{name: "in a write tree", command: "./bin/mine", error: []string{`"B/home/proj/bin/mine" may not be executed: it may be written (f:2: ".")`, writeHint}, status: 126},
 		{name: "a script", make: func(w *world) { w.file("usr/bin/s", "#! "+w.path("usr/bin/both")+" -x\n") }, command: "/usr/bin/s", want: "B/usr/bin/s"},

@@ -72,7 +72,7 @@ func (c *compiler) table() []Promise {
 // by lists the layers that hold a promise: Landlock from an ABI on (0: never),
 // and the two others where named.
 func (c *compiler) by(abi int, mounts, seccomp string) []string {
-	var by []string
+	by := []string{}
 	if abi > 0 && c.host.Landlock.OK && c.host.ABI >= abi {
 		by = append(by, landlockLayer)
 	}
@@ -116,7 +116,7 @@ func (c *compiler) carvesBy(open []string) []string {
 }
 
 func (c *compiler) ports() Promise {
-	p := Promise{ID: "ports", Text: "TCP only on the listed ports, no other internet protocol", Waiver: "ports"}
+	p := Promise{By: []string{}, ID: "ports", Text: "TCP only on the listed ports, no other internet protocol", Waiver: "ports"}
 	switch {
 	case !c.plan.Network.Restricted():
 		p.Text, p.Opened = "internet sockets: TCP and UDP unrestricted", "no [network] connect or bind"

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -117,7 +118,7 @@ func decode(src Source, number int) (*file, error) {
 	f := &file{Source: src, number: number}
 	md, err := toml.Decode(string(src.Text), &f.document)
 	if err != nil {
-		return nil, syntaxProblem(src.Name, err)
+		return nil, SyntaxProblem(src.Name, err)
 	}
 	f.md, f.lines = md, indexLines(string(src.Text))
 	if f.lines.quoted != 0 {
@@ -167,37 +168,37 @@ func withoutNumber(k string) string {
 	return before + after
 }
 
-func syntaxProblem(name string, err error) error {
-	at, hint := Origin{File: name}, "strings stand in quotes, lists in [ ]; `jail init` writes an example"
+// SyntaxProblem words an error of the toml package: where, which key, what.
+func SyntaxProblem(name string, err error) error {
+	const hint = "strings stand in quotes, lists in [ ]; `jail init` writes an example"
+	at := Origin{File: name}
+	text, key := strings.TrimPrefix(err.Error(), "toml: "), ""
 	var pe toml.ParseError
-	if !errors.As(err, &pe) {
-		at.Line, name = typeError(err.Error())
-		return problem(at, hint, "%s", name)
+	if errors.As(err, &pe) {
+		at.Line, key = pe.Position.Line, pe.LastKey
+		text = cmp.Or(pe.Message, text)
+	} else if place, what, ok := strings.Cut(text, ": "); ok {
+		// A wrong type is told in words only: line 3 (last key "files.read"): ...
+		if n, _ := fmt.Sscanf(place, "line %d (last key %q)", &at.Line, &key); n == 2 {
+			text = what
+		}
 	}
-	at.Line = pe.Position.Line
-	what := pe.Message
-	if what == "" {
-		what = strings.TrimPrefix(err.Error(), "toml: ")
+	if key != "" {
+		key += ": "
 	}
-	if pe.LastKey != "" {
-		what = pe.LastKey + ": " + what
-	}
-	return problem(at, hint, "%s", what)
+	return problem(at, hint, "%s%s", key, plainTypes(text))
 }
 
-// typeError takes apart what the toml package says when a value has the wrong
-// type, `toml: line 3 (last key "files.read"): ...`.
-func typeError(text string) (line int, what string) {
-	var key string
-	place, what, ok := strings.Cut(strings.TrimPrefix(text, "toml: "), ": ")
-	if n, _ := fmt.Sscanf(place, "line %d (last key %q)", &line, &key); !ok || n != 2 {
-		return 0, strings.TrimPrefix(text, "toml: ")
+// plainTypes takes Go's names of types out of what the toml package says.
+func plainTypes(text string) string {
+	if strings.Contains(text, "type mismatch for struct") || strings.Contains(text, "type mismatch for []struct") {
+		return "a table is expected here"
 	}
-	words := strings.NewReplacer(
+	return strings.NewReplacer(
 		"incompatible types: TOML value has type ", "a value of type ", "; destination has type ", " stands where this is expected: ",
-		"int64", "integer", "float64", "number", "map[string]any", "table", "slice", "list", "uint16", "port number", "uint64", "integer",
-	)
-	return line, key + ": " + words.Replace(what)
+		"int64", "integer", "float64", "number", "map[string]any", "table", "slice", "list",
+		"range for uint16", "range for a port (0 to 65535)", "uint16", "port number",
+	).Replace(text)
 }
 
 // knownKeys lists the dotted keys of a document type.

@@ -50,7 +50,7 @@ func TestErrors(t *testing.T) {
 		{"env.set.A = '${B'", []string{`f:2: A: "${B": "${" is not closed`}},
 		{"env.set.A = '${B}c'", []string{`f:2: A: "${B}c": "${NAME}" must be followed by "/"`}},
 		// Limits.
-		{"[limits]\ncpu = 0", []string{"f:3: limits.cpu: must be more than 0"}},
+		{"[limits]\ncpu = 0", []string{"f:3: limits.cpu: must be at least 1"}},
 		// Validated, then refused.
 		{"[artifact]\nrun = 'no'", []string{`f:3: artifact.run: "no" is not known`, `write "seal" or "deny"`}},
 		{"[artifact]\nrun = ''", []string{`f:3: artifact.run: "" is not known`, `write "seal" or "deny"`}},

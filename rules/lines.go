@@ -107,7 +107,8 @@ func (s *scanner) header() string {
 	if array {
 		s.next()
 	}
-	line, name := s.line, s.name()
+	line := s.line
+	name, bare := s.name()
 	for s.peek() == ']' || s.peek() == ' ' || s.peek() == '\t' {
 		s.next()
 	}
@@ -116,33 +117,40 @@ func (s *scanner) header() string {
 		s.tables[name]++
 		name += "[" + strconv.Itoa(n) + "]"
 	}
-	s.x.keys[name] = line
+	s.note(name, line, bare)
 	return name + "."
 }
 
 // name reads a dotted key. One that needs its quotes (for a dot, an escape) is
-// noted: no key of ours does, and decode refuses it.
-func (s *scanner) name() string {
+// not bare: no key of ours does, and decode refuses it.
+func (s *scanner) name() (name string, bare bool) {
 	var b strings.Builder
+	bare = true
 	for s.pos < len(s.text) {
 		switch c := s.peek(); {
 		case c == '"' || c == '\'':
-			line := s.line
 			word := strings.Trim(s.quoted(), string(c))
-			if s.x.quoted == 0 && !isBare(word) {
-				s.x.quoted = line
-			}
+			bare = bare && isBare(word)
 			b.WriteString(word)
 		case c == ' ' || c == '\t':
 			s.next()
 		case strings.IndexByte("=]\n", c) >= 0:
-			return b.String()
+			return b.String(), bare
 		default:
 			b.WriteByte(c)
 			s.next()
 		}
 	}
-	return b.String()
+	return b.String(), bare
+}
+
+// note keeps the line of a key, and of the first that needs its quotes. The
+// names of variables below env.set are checked as values.
+func (s *scanner) note(k string, line int, bare bool) {
+	s.x.keys[k] = line
+	if !bare && s.x.quoted == 0 && !strings.HasPrefix(k, "env.set.") {
+		s.x.quoted = line
+	}
 }
 
 // isBare tells whether a key could do without quotes.
@@ -155,8 +163,9 @@ func isBare(key string) bool {
 // pair reads "key = value".
 func (s *scanner) pair(prefix string) {
 	line := s.line
-	k := prefix + s.name()
-	s.x.keys[k] = line
+	name, bare := s.name()
+	k := prefix + name
+	s.note(k, line, bare)
 	if s.peek() == '=' {
 		s.next()
 		s.value(k)

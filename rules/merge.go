@@ -117,18 +117,19 @@ func (m *merger) addLimits(f *file) error {
 	for _, l := range []struct {
 		name  string
 		value *int64
+		least int64 // with less no program starts
 	}{
-		{"open_files", f.Limits.OpenFiles},
-		{"file_size", f.Limits.FileSize},
-		{"cpu", f.Limits.CPU},
-		{"memory", f.Limits.Memory},
+		{"open_files", f.Limits.OpenFiles, 16},
+		{"file_size", f.Limits.FileSize, 1},
+		{"cpu", f.Limits.CPU, 1},
+		{"memory", f.Limits.Memory, 16 << 20},
 	} {
 		if l.value == nil {
 			continue
 		}
 		from := f.at("limits." + l.name)
-		if *l.value <= 0 {
-			return problem(from, "", "limits.%s: must be more than 0", l.name)
+		if *l.value < l.least {
+			return problem(from, "", "limits.%s: must be at least %d", l.name, l.least)
 		}
 		limit := Limit{Name: l.name, Value: uint64(*l.value), From: from}
 		i := slices.IndexFunc(m.p.limits, func(have Limit) bool { return have.Name == l.name })

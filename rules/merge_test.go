@@ -57,8 +57,8 @@ func TestMerge(t *testing.T) {
 		},
 		{
 			"the lowest limit",
-			map[string]string{"a": none + "limits = { cpu = 9, memory = 5 }", "b": "limits = { cpu = 3 }", "c": "limits = { cpu = 6, open_files = 2 }"},
-			[]string{"limit cpu 3", "limit memory 5", "limit open_files 2"},
+			map[string]string{"a": none + "limits = { cpu = 9, memory = 50000000 }", "b": "limits = { cpu = 3 }", "c": "limits = { cpu = 6, open_files = 20 }"},
+			[]string{"limit cpu 3", "limit memory 50000000", "limit open_files 20"},
 		},
 		{
 			"one value in two files",

@@ -33,7 +33,7 @@ func TestEveryKey(t *testing.T) {
 		{"set", "[env]\nset = { CI = \"1\", X = \"~/x\", E = \"\", M = \"a\\nb\" }", []string{"set CI=1", "set E=", "set M=a\nb", "set X=~/x"}},
 		{"set, dotted", "env.set.CI = \"1\"", []string{"set CI=1"}},
 		{"set, table", "[env.set]\nCI = \"1\"\n\"Q\" = \"${A:-b}/c\"", []string{"set CI=1", "set Q=${A:-b}/c"}},
-		{"limits", "[limits]\nopen_files = 1\nfile_size = 2\ncpu = 3\nmemory = 4", []string{"limit cpu 3", "limit file_size 2", "limit memory 4", "limit open_files 1"}},
+		{"limits", "[limits]\nopen_files = 16\nfile_size = 2\ncpu = 3\nmemory = 16777216", []string{"limit cpu 3", "limit file_size 2", "limit memory 16777216", "limit open_files 16"}},
 		{"artifact deny", "[artifact]\nrun = \"deny\"", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -116,7 +116,7 @@ func cutVariable(s string) (v variable, closed bool) {
 }
 
 // checkVariable accepts "${NAME}" and "${NAME:-fallback}" at the start of a
-// path and no "$" elsewhere, so that a typing error is never a literal name.
+// path, and elsewhere no "${", so that a typing error is never a literal name.
 func checkVariable(s string) string {
 	if !strings.HasPrefix(s, "${") {
 		if strings.HasPrefix(s, "$") || strings.Contains(s, "${") {
