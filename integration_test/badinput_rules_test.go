@@ -136,7 +136,7 @@ func TestBadInputNotYet(t *testing.T) {
 		"[artifact]\nrun = \"yes\"\n":                             `artifact.run: "yes" is not known`,
 		"[[guide]]\nmatch = \"\"\nmessage = \"no\"\n":             "match",
 		"[network]\nunix = \"all\"\n":                             `network.unix: "all" is not known`,
-		"[limits]\ncpu = 0\n":                                     "limits.cpu: must be more than 0",
+		"[limits]\ncpu = 0\n":                                     "limits.cpu: must be at least 1",
 		"[env]\npass = [\"A B\"]\n":                               `"A B" is not the name of an environment variable`,
 		"[env]\nset = { \"A B\" = \"x\" }\n":                      `"A B" is not the name of an environment variable`,
 		"[env]\nset = { A = \"${B\" }\n":                          "not closed",
