@@ -48,34 +48,16 @@ type confinement struct {
 }
 
 func prepare(p plan.Plan) (confinement, error) {
-	filter := assemble(p)
 	p, env, err := makeReady(p)
 	if err != nil {
 		return confinement{}, err
 	}
 	c := confinement{env: env, limits: p.Limits}
-	if c.ruleset, err = landlock.Compile(p, p.ABI).FD(); err != nil {
+	if c.filter, err = seccomp.Program(seccomp.Compile(p)); err != nil {
 		return confinement{}, err
 	}
-	f := <-filter
-	c.filter = f.prog
-	return c, f.err
-}
-
-type assembled struct {
-	prog []byte
-	err  error
-}
-
-// assemble has libseccomp work, the longest single step, while the files are
-// made ready.
-func assemble(p plan.Plan) <-chan assembled {
-	out := make(chan assembled, 1)
-	go func() {
-		prog, err := seccomp.Program(seccomp.Compile(p))
-		out <- assembled{prog, err}
-	}()
-	return out
+	c.ruleset, err = landlock.Compile(p, p.ABI).FD()
+	return c, err
 }
 
 // exec confines this thread, step by step, and executes the command from it.
