@@ -6,11 +6,18 @@ import (
 	"os"
 
 	"jail/cli"
+	"jail/launch"
 )
 
 // version is set by the Makefile.
 var version = "unknown"
 
 func main() {
+	switch os.Args[0] {
+	case launch.StageName:
+		os.Exit(launch.Stage())
+	case launch.ConfineName:
+		os.Exit(launch.Confine())
+	}
 	os.Exit(cli.Main(version, os.Args[1:], os.Stdout, os.Stderr))
 }

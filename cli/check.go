@@ -114,7 +114,7 @@ type reportCommand struct {
 func newReport(version string, p plan.Plan, command string) report {
 	r := report{
 		Version: 1, Jail: version, Enforceable: true, Tree: p.Tree.Root, Profiles: p.Profiles, Landlock: p.ABI,
-		Promises: p.Promises, Notes: append([]string{}, p.Notes...),
+		Promises: p.Promises, Notes: append([]string{}, p.Tree.Notes...),
 		Grants: []reportGrant{}, CarveOuts: []reportCarve{}, Waivers: []reportRule{}, Missing: []reportRule{},
 		Options: []reportOptions{}, Environment: reportEnv{Passed: []string{}, Dropped: append([]string{}, p.Dropped...)},
 	}

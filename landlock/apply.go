@@ -68,7 +68,7 @@ func open(pr PathRule) (int, error) {
 		unix.Close(fd)
 		return -1, fmt.Errorf("opening %q for its rule: %w", pr.Path, err)
 	}
-	if (plan.ID{Dev: st.Dev, Ino: st.Ino}) != pr.ID {
+	if !pr.Made && (plan.ID{Dev: st.Dev, Ino: st.Ino}) != pr.ID {
 		unix.Close(fd)
 		return -1, fmt.Errorf("%q was replaced while jail was starting", pr.Path)
 	}

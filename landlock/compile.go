@@ -26,6 +26,7 @@ type Ruleset struct {
 type PathRule struct {
 	Path   string
 	ID     plan.ID
+	Made   bool // jail has mounted it itself: whatever is there is right
 	Rights llconf.AccessFSSet
 }
 
@@ -44,7 +45,7 @@ func Compile(p plan.Plan, abi int) Ruleset {
 	rs := Ruleset{Handled: handled(p.Network, min(abi, NewestABI))}
 	for g := range p.Grants() {
 		if r := rights(g) & rs.Handled.HandledAccessFS; r != 0 {
-			rs.Paths = append(rs.Paths, PathRule{Path: g.Path, ID: g.ID, Rights: r})
+			rs.Paths = append(rs.Paths, PathRule{Path: g.Path, ID: g.ID, Made: g.Made, Rights: r})
 		}
 	}
 	if rs.Handled.HandledAccessNet&ll.AccessNetConnectTCP != 0 {
@@ -86,7 +87,7 @@ func rights(g plan.Grant) llconf.AccessFSSet {
 	}
 	if g.Access&plan.Write != 0 {
 		r |= writeRight
-		if strings.HasPrefix(g.Path, "/dev/") {
+		if g.Path == "/dev" || strings.HasPrefix(g.Path, "/dev/") {
 			r |= ll.AccessFSIoctlDev // terminals need it
 		}
 	}

@@ -11,7 +11,8 @@ import (
 
 // setLimits lowers the limits of one process: never dump core, since a dump
 // holds memory that was read from files; the rest as the rules say. A limit
-// that is already lower stays.
+// that is already lower stays (but the soft limit of open files, which Go raises
+// when a process starts: it becomes the rule's).
 func setLimits(limits []plan.Limit) error {
 	all := append([]plan.Limit{{Name: "core", Value: 0}}, limits...)
 	for _, l := range all {

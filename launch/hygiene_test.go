@@ -159,7 +159,7 @@ func TestExecProblem(t *testing.T) {
 // A plan that can't be enforced starts nothing.
 func TestRunRefuses(t *testing.T) {
 	p := plan.Plan{Promises: []plan.Promise{{ID: "x", Text: "a promise"}}}
-	if err := Run(p, "/bin/true", []string{"true"}); err == nil || !strings.Contains(err.Error(), "a promise") {
+	if _, err := Run(p, "/bin/true", []string{"true"}); err == nil || !strings.Contains(err.Error(), "a promise") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,39 +12,45 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jail/mounts"
 	"jail/plan"
 )
 
 // makeReady makes what the plan wants to be there: directories to create, files
 // to copy once, the private TMPDIR. It returns the plan with their identities,
-// and the command's environment.
-func makeReady(p plan.Plan) (plan.Plan, []string, error) {
-	p, err := p.WithCreated(makeDir)
-	if err != nil {
-		return p, nil, err
+// the command's environment, and the directory that was made for this run.
+func makeReady(p plan.Plan) (_ plan.Plan, env []string, temp string, err error) {
+	if p, err = p.WithCreated(makeDir); err != nil {
+		return p, nil, "", err
 	}
 	for _, s := range p.Seeds {
 		if err := plant(s); err != nil {
-			return p, nil, fmt.Errorf("copying %q to %q: %w", s.File, s.To, cause(err))
+			return p, nil, "", fmt.Errorf("copying %q to %q: %w", s.File, s.To, cause(err))
 		}
 	}
 	sweep(p.Temp, p.UID)
-	tmp, err := privateTemp(p.Temp, p.UID)
+	if temp, err = privateTemp(p.Temp, p.UID); err != nil {
+		return p, nil, "", err
+	}
+	// outside is where TMPDIR lies on the host, inside what the command calls it.
+	outside, inside := temp, temp
+	if p.Mounts {
+		outside, inside = filepath.Join(temp, "tmp"), "/tmp"
+		err = mounts.MakeTemp(temp)
+	} else {
+		p, err = p.WithTemp(temp)
+	}
 	if err != nil {
-		return p, nil, err
+		return p, nil, temp, err
 	}
-	if p, err = p.WithTemp(tmp); err != nil {
-		return p, nil, err
-	}
-	env := append(p.Env, "TMPDIR="+tmp)
+	env = append(p.Env, "TMPDIR="+inside)
 	for _, c := range p.Private {
-		dir := filepath.Join(tmp, c.Name)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return p, nil, err
+		if err := os.Mkdir(filepath.Join(outside, c.Name), 0o700); err != nil {
+			return p, nil, temp, err
 		}
-		env = append(env, c.Variable+"="+dir)
+		env = append(env, c.Variable+"="+filepath.Join(inside, c.Name))
 	}
-	return p, env, nil
+	return p, env, temp, nil
 }
 
 // makeDir makes a directory and its parents, for the user alone.
@@ -74,6 +80,9 @@ func cause(err error) error {
 // plant copies a file to a place where there is none yet. The source is the
 // user's own and lies where the jail can't write.
 func plant(s plan.Seed) error {
+	if _, err := os.Lstat(s.To); err == nil {
+		return nil
+	}
 	in, err := os.OpenFile(s.File, os.O_RDONLY|unix.O_NONBLOCK, 0) // a fifo must not keep us
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -85,15 +94,25 @@ func plant(s plan.Seed) error {
 	if fi, err := in.Stat(); err != nil || !fi.Mode().IsRegular() {
 		return err
 	}
-	out, err := os.OpenFile(s.To, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
+	return copyTo(in, s.To)
+}
+
+// copyTo makes a file whole or not at all, and never in the place of another.
+func copyTo(in io.Reader, path string) error {
+	out, err := os.CreateTemp(filepath.Dir(path), ".jail-*")
 	if err != nil {
 		return err
 	}
+	defer os.Remove(out.Name())
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	err = unix.Renameat2(unix.AT_FDCWD, out.Name(), unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	return err
 }
 
 // tempPrefix begins the name of every private TMPDIR; the pid and the start

@@ -237,7 +237,7 @@ func TestMakeReady(t *testing.T) {
 			Env: []string{"TMPDIR=/x", "A=1", "GOCACHE=/nowhere", "GOMODCACHE=relative", "npm_config_cache=" + base + "/npm"},
 		})
 		must(t, err)
-		ready, env, err := makeReady(p)
+		ready, env, _, err := makeReady(p)
 		must(t, err)
 		values := map[string]string{}
 		for _, kv := range env {

@@ -16,27 +16,31 @@ import (
 func Probe(h *plan.Host) {
 	h.ABI, h.Landlock = landlock.Probe()
 	h.Seccomp = seccomp.Probe()
-	h.Mounts = plan.Fact{
-		Why:    "this version of jail has no mounts layer yet",
-		Remedy: "--waive mounts accepts what only that layer holds",
-	}
+	h.Mounts = plan.Fact{OK: true} // found by trying, when the stage is started
 }
 
-// Run replaces this process by the command, confined. It returns only on error,
-// and then nothing has been started. path is what is executed, argv[0] what the
-// command sees as its name.
+// Run starts the command under its plan. path is what is executed, argv[0] what
+// the command sees as its name. On error nothing has been started.
 //
-// This is the way without a parent: a plan that needs namespaces or a
-// supervisor will start a stage here instead.
-func Run(p plan.Plan, path string, argv []string) error {
+// A plan with the mounts layer is run by a stage, and its exit status returned.
+// Without it there is no parent: this process becomes the command, and Run
+// returns only on error.
+func Run(p plan.Plan, path string, argv []string) (status int, err error) {
 	if err := p.Enforceable(); err != nil {
-		return err
+		return 0, err
 	}
-	c, err := prepare(p)
+	if p.Mounts {
+		return supervised(p, path, argv)
+	}
+	p, env, _, err := makeReady(p)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return c.exec(path, argv)
+	c, err := prepare(p, env)
+	if err != nil {
+		return 0, err
+	}
+	return 0, c.exec(path, argv)
 }
 
 // confinement is all that was made ready while failing was still cheap.
@@ -47,12 +51,8 @@ type confinement struct {
 	limits  []plan.Limit
 }
 
-func prepare(p plan.Plan) (confinement, error) {
-	p, env, err := makeReady(p)
-	if err != nil {
-		return confinement{}, err
-	}
-	c := confinement{env: env, limits: p.Limits}
+func prepare(p plan.Plan, env []string) (c confinement, err error) {
+	c = confinement{env: env, limits: p.Limits}
 	if c.filter, err = seccomp.Program(seccomp.Compile(p)); err != nil {
 		return confinement{}, err
 	}

@@ -23,20 +23,12 @@ func (p piece) overlaps(q piece) bool {
 // aliases refuses a write tree and an exec tree that show one directory through
 // two mounts, or through an overlay and one of its layers.
 func (c *compiler) aliases() error {
-	mounts, err := mountinfo.GetMounts(nil)
-	if err != nil {
-		return &Problem{
-			What: "the mounts of this process can't be read: " + err.Error(),
-			Hint: "without /proc the W^X proof can't be made; mount /proc",
-		}
-	}
-	c.mounts = mounts
-	execs := c.trees(Exec)
+	mounts, execs := c.mounts, c.trees(Exec)
 	xs := make([][]piece, len(execs))
 	for i, x := range execs {
 		xs[i] = c.view.pieces(mounts, x.Path, 0)
 	}
-	for _, w := range c.trees(Write) {
+	for _, w := range append(c.trees(Write), c.temp()) {
 		ws := c.view.pieces(mounts, w.Path, 0)
 		for i, x := range execs {
 			if p, q, found := overlap(ws, xs[i]); found {
@@ -45,6 +37,24 @@ func (c *compiler) aliases() error {
 			}
 		}
 	}
+	return nil
+}
+
+// temp is where the private TMPDIR is made, as a tree that is written.
+func (c *compiler) temp() Grant {
+	return Grant{Path: c.plan.Temp, Access: Write, From: []Use{{Access: Write, Text: c.plan.Temp, At: Origin{File: "TMPDIR"}}}}
+}
+
+// readMounts reads the mounts of this process.
+func (c *compiler) readMounts() error {
+	mounts, err := mountinfo.GetMounts(nil)
+	if err != nil {
+		return &Problem{
+			What: "the mounts of this process can't be read: " + err.Error(),
+			Hint: "without /proc the W^X proof can't be made; mount /proc",
+		}
+	}
+	c.mounts = mounts
 	return nil
 }
 

@@ -22,10 +22,10 @@ func Compile(pol rules.Policy, h Host) (Plan, error) {
 		Profiles: pol.Profiles(), Tree: h.Tree, Home: h.Home, Cwd: h.Cwd, UID: h.UID, Temp: h.Temp,
 		ABI: h.ABI, Path: h.getenv("PATH"), Network: pol.Network(),
 		Limits: slices.Collect(pol.Limits()), Waivers: slices.Collect(pol.Waivers()),
-		Options: slices.Collect(pol.Options()), Notes: slices.Clone(h.Tree.Notes),
+		Options: slices.Collect(pol.Options()),
 	}
 	for _, step := range []func() error{
-		c.grants, c.caches, c.gitDirs, c.planted, c.carves, c.tree, c.own, c.prove, c.seeds, c.environment, c.promises,
+		c.readMounts, c.grants, c.caches, c.gitDirs, c.sort, c.planted, c.carves, c.tree, c.own, c.prove, c.seeds, c.environment, c.promises,
 	} {
 		if err := step(); err != nil {
 			return Plan{}, err
@@ -93,8 +93,7 @@ func (c *compiler) caches() error {
 			dir = rules.Path{Text: value}
 		}
 		path, ok := c.absolute(dir)
-		real, exists, err := c.view.real(path)
-		if !ok || err != nil || !exists || !c.view.lstat(real).mode.IsDir() {
+		if !ok || !c.isDir(path) {
 			c.plan.Private = append(c.plan.Private, Private{Variable: cache.Variable, Name: strings.ToLower(cache.Variable)})
 			continue
 		}
@@ -103,6 +102,17 @@ func (c *compiler) caches() error {
 			return err
 		}
 	}
+	return nil
+}
+
+// isDir tells whether path is, or leads to, a directory.
+func (c *compiler) isDir(path string) bool {
+	real, exists, err := c.view.real(path)
+	return err == nil && exists && c.view.lstat(real).mode.IsDir()
+}
+
+// sort puts outer grants before inner ones.
+func (c *compiler) sort() error {
 	slices.SortFunc(c.plan.grants, func(a, b Grant) int { return strings.Compare(a.Path, b.Path) })
 	return nil
 }
@@ -241,8 +251,10 @@ func (c *compiler) own() error {
 		if link := firstLink(dir, func(d string) bool { return c.access(d)&Write != 0 }); link != "" {
 			where = filepath.Dir(link)
 		}
+		theirs := c.view.pieces(c.mounts, real, 0)
 		for _, g := range c.trees(Write) {
-			if within(where, g.Path) || within(g.Path, real) {
+			_, _, same := overlap(c.view.pieces(c.mounts, g.Path, 0), theirs)
+			if same || within(where, g.Path) || within(g.Path, real) {
 				return &Problem{
 					At:   rule([]Grant{g}, Write).At,
 					What: fmt.Sprintf("%q would let the jail write %q, where jail keeps its own files", g.Path, dir),

@@ -35,6 +35,7 @@ func (c *compiler) environment() error {
 		}
 		c.plan.Env = slices.DeleteFunc(c.plan.Env, func(kv string) bool { return strings.HasPrefix(kv, v.Name+"=") })
 		c.plan.Env = append(c.plan.Env, v.Name+"="+value)
+		c.plan.Dropped = slices.DeleteFunc(c.plan.Dropped, func(name string) bool { return name == v.Name })
 		c.plan.Private = slices.DeleteFunc(c.plan.Private, func(p Private) bool { return p.Variable == v.Name })
 	}
 	slices.Sort(c.plan.Dropped)

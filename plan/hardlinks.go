@@ -33,8 +33,11 @@ func (c *compiler) hardLinks() error {
 	}
 	shared := func(d uint64) bool { return devs[d] }
 	for _, x := range c.trees(Exec) {
-		if c.mine(x.Path) && slices.ContainsFunc(c.devices(x), shared) {
-			collectLinks(x, files)
+		if !slices.ContainsFunc(c.devices(x), shared) {
+			continue
+		}
+		for _, dir := range c.mine(x.Path) {
+			collectLinks(x, dir, files)
 		}
 	}
 	for id, l := range files {
@@ -59,18 +62,47 @@ func (c *compiler) devices(g Grant) []uint64 {
 	return devs
 }
 
-// mine tells whether the user could have made links in this tree. Root could
-// anywhere; only what lies under its home is taken for its own.
-func (c *compiler) mine(path string) bool {
+// mine lists the directories in an exec tree in which the user could have made
+// links: the tree itself, or what lies a few levels down in somebody else's,
+// such as /opt/tool or /usr/local. Root could anywhere; only what lies under its
+// home is taken for its own.
+func (c *compiler) mine(path string) []string {
 	if c.host.UID == 0 {
 		home, _, err := c.view.real(c.host.Home)
-		return err == nil && home != "/" && within(path, home)
+		if err == nil && home != "/" && within(path, home) {
+			return []string{path}
+		}
+		return nil
 	}
-	return ownedBy(path, c.host.UID)
+	budget := 64
+	return c.mineBelow(path, &budget)
 }
 
-func collectLinks(x Grant, files map[ID]*linked) {
-	walkFiles(x.Path, func(path func() string, st *unix.Stat_t) bool {
+// mineBelow goes into directories with few directories in them (the link count
+// tells, where the file system keeps it): /usr/local is one, /usr/share is not.
+func (c *compiler) mineBelow(path string, budget *int) []string {
+	var st unix.Stat_t
+	if *budget--; *budget < 0 || unix.Lstat(path, &st) != nil {
+		return nil
+	}
+	if int(st.Uid) == c.host.UID || unix.Access(path, unix.W_OK) == nil {
+		return []string{path}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Nlink < 3 || st.Nlink > 16 {
+		return nil
+	}
+	entries, _ := os.ReadDir(path)
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, c.mineBelow(path+"/"+e.Name(), budget)...)
+		}
+	}
+	return out
+}
+
+func collectLinks(x Grant, dir string, files map[ID]*linked) {
+	walkFiles(dir, func(path func() string, st *unix.Stat_t) bool {
 		if st.Nlink < 2 {
 			return true
 		}

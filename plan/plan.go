@@ -34,7 +34,6 @@ type Plan struct {
 	Waivers  []rules.Waiver
 	Missing  []Missing
 	Options  []rules.StartOption
-	Notes    []string
 }
 
 // Grant gives Access to the inode at Path and all beneath it.
@@ -44,6 +43,7 @@ type Grant struct {
 	Dir    bool
 	ID     ID   // zero when Create is still to be done
 	Create bool // made at start, mode 0700
+	Made   bool // mounted by jail in the jail's own namespace: no ID to compare
 	From   []Use
 }
 
@@ -139,6 +139,25 @@ func (p Plan) WithTemp(dir string) (Plan, error) {
 		From: []Use{{Access: Write, Text: dir, At: Origin{File: "private TMPDIR"}}},
 	})
 	return p, nil
+}
+
+// WithPrivate adds the directories that the mounts layer makes anew, and forgets
+// the identity of what it covers with something of its own.
+func (p Plan) WithPrivate(dirs []string, covered func(path string) bool) Plan {
+	p.grants = slices.Clone(p.grants)
+	for i, g := range p.grants {
+		if covered(g.Path) {
+			p.grants[i].ID, p.grants[i].Made = ID{}, true
+		}
+	}
+	for _, dir := range dirs {
+		p.grants = slices.DeleteFunc(p.grants, func(g Grant) bool { return g.Path == dir })
+		p.grants = append(p.grants, Grant{
+			Path: dir, Access: Read | Write, Dir: true, Made: true,
+			From: []Use{{Access: Write, Text: dir, At: Origin{File: "private " + dir}}},
+		})
+	}
+	return p
 }
 
 // WithCreated has make called for every directory that is still to be created

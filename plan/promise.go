@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"jail/rules"
 )
 
 // The layers that can hold a promise.
@@ -22,7 +24,7 @@ type Promise struct {
 	Waiver string   `json:"waiver,omitempty"` // what accepts its loss
 	Waived bool     `json:"waived,omitempty"` // the waiver was given, and the promise is lost
 	Lost   []string `json:"lost,omitempty"`   // what is lost in particular
-	From   Origin   `json:"-"`                // of the waiver
+	From   Origin   `json:"-"`                // of that waiver
 }
 
 // Held tells whether some layer holds the promise, or a rule does not want it.
@@ -30,15 +32,12 @@ func (p Promise) Held() bool { return len(p.By) > 0 || p.Opened != "" }
 
 // promises decides, for each promise, which layers of this host hold it.
 func (c *compiler) promises() error {
-	c.plan.Mounts = c.host.Mounts.OK
+	c.plan.Mounts = c.host.Mounts.OK && !slices.ContainsFunc(c.plan.Waivers, func(w rules.Waiver) bool { return w.Name == "mounts" })
 	for _, p := range c.table() {
 		for _, w := range c.plan.Waivers {
 			if !p.Held() && p.Waiver == w.Name {
 				p.Waived, p.From = true, w.From
 			}
-		}
-		if p.Held() || !p.Waived {
-			p.From = Origin{}
 		}
 		c.plan.Promises = append(c.plan.Promises, p)
 	}
@@ -47,9 +46,12 @@ func (c *compiler) promises() error {
 
 // table is the promises of SECURITY.md, in its order.
 func (c *compiler) table() []Promise {
-	net, unixOpen := c.plan.Network, ""
-	if net.UnixAny {
+	unixOpen, abstractOpen := "", ""
+	if c.plan.Network.UnixAny {
 		unixOpen = `network.unix = "any"`
+		if len(c.by(6, "", "")) == 0 {
+			abstractOpen = unixOpen
+		}
 	}
 	open := c.openCarves()
 	return []Promise{
@@ -63,8 +65,8 @@ func (c *compiler) table() []Promise {
 		{ID: "ptrace", Text: "no ptrace of processes outside, nor their memory, environment or descriptors", By: c.by(1, mountsLayer, "")},
 		{ID: "processes", Text: "processes outside are not listed", By: c.by(0, mountsLayer, ""), Waiver: "mounts"},
 		{ID: "kernel", Text: "no new namespaces, mounts, io_uring, bpf, keyrings, terminal injection, odd socket families", By: c.by(0, "", seccompLayer)},
-		{ID: "abstract", Text: "no abstract unix sockets to the outside", By: c.by(6, "", c.unless(unixOpen)), Opened: unixOpen},
-		{ID: "sockets", Text: "no unix sockets with a path to the outside (D-Bus, docker, ssh-agent)", By: c.by(unixABI, "", c.unless(unixOpen)), Opened: unixOpen},
+		{ID: "abstract", Text: "no abstract unix sockets to the outside", By: c.by(6, "", c.refusal()), Opened: abstractOpen},
+		{ID: "sockets", Text: "no unix sockets with a path to the outside (D-Bus, docker, ssh-agent)", By: c.by(unixABI, "", c.refusal()), Opened: unixOpen},
 		c.ports(),
 	}
 }
@@ -76,7 +78,7 @@ func (c *compiler) by(abi int, mounts, seccomp string) []string {
 	if abi > 0 && c.host.Landlock.OK && c.host.ABI >= abi {
 		by = append(by, landlockLayer)
 	}
-	if mounts != "" && c.host.Mounts.OK {
+	if mounts != "" && c.plan.Mounts {
 		by = append(by, mounts)
 	}
 	if seccomp != "" && c.host.Seccomp.OK {
@@ -85,16 +87,19 @@ func (c *compiler) by(abi int, mounts, seccomp string) []string {
 	return by
 }
 
-// unixABI is the Landlock ABI from which unix sockets with a path are covered;
-// below it the filter refuses the family (package seccomp).
+// unixABI is the Landlock ABI from which unix sockets with a path are covered.
 const unixABI = 9
 
-// unless names seccomp when it refuses AF_UNIX altogether.
-func (c *compiler) unless(open string) string {
-	if open != "" || c.host.ABI >= unixABI {
-		return ""
+// RefusesUnix tells whether the filter has to refuse AF_UNIX sockets, because
+// no other layer keeps them inside and no rule opens them.
+func (p Plan) RefusesUnix() bool { return !p.Network.UnixAny && p.ABI < unixABI }
+
+// refusal names seccomp where it refuses AF_UNIX.
+func (c *compiler) refusal() string {
+	if c.plan.RefusesUnix() {
+		return seccompLayer
 	}
-	return seccompLayer
+	return ""
 }
 
 // openCarves describes the carve-outs that only mounts can hold.
@@ -116,14 +121,39 @@ func (c *compiler) carvesBy(open []string) []string {
 }
 
 func (c *compiler) ports() Promise {
-	p := Promise{By: []string{}, ID: "ports", Text: "TCP only on the listed ports, no other internet protocol", Waiver: "ports"}
+	p := Promise{By: []string{}, ID: "ports", Text: portsText(c.plan.Network), Waiver: "ports"}
 	switch {
 	case !c.plan.Network.Restricted():
-		p.Text, p.Opened = "internet sockets: TCP and UDP unrestricted", "no [network] connect or bind"
+		p.Opened = "no [network] connect or bind"
 	case c.host.Seccomp.OK && len(c.by(4, "", "")) > 0: // it takes both
 		p.By = c.by(4, "", seccompLayer)
 	}
 	return p
+}
+
+// portsText says what the network rules come to.
+func portsText(n Network) string {
+	if !n.Restricted() {
+		return "internet sockets: TCP and UDP unrestricted"
+	}
+	var s []string
+	if n.Connect.Set {
+		s = append(s, "TCP connections to "+portList(n.Connect.List)+" only")
+	}
+	if n.Bind.Set {
+		s = append(s, "TCP servers on "+portList(n.Bind.List)+" only")
+	}
+	if n.UDP {
+		return strings.Join(append(s, "UDP unrestricted, no other internet protocol"), ", ")
+	}
+	return strings.Join(append(s, "no other internet protocol"), ", ")
+}
+
+func portList(ports []uint16) string {
+	if len(ports) == 0 {
+		return "no port"
+	}
+	return "ports " + strings.Trim(fmt.Sprint(ports), "[]")
 }
 
 // lostProblem is the one line that says what would be lost, and the remedy.

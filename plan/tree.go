@@ -3,9 +3,12 @@ package plan
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"jail/rules"
 )
@@ -156,14 +159,16 @@ func (t *Tree) note(format string, args ...any) {
 
 // readSmall reads a regular file of at most 64 KiB.
 func readSmall(path string) (string, error) {
-	fi, err := os.Lstat(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) // never waits for a fifo
 	if err != nil {
 		return "", err
 	}
-	if !fi.Mode().IsRegular() || fi.Size() > 1<<16 {
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() > 1<<16 {
 		return "", fmt.Errorf("%s: not a small regular file", path)
 	}
-	b, err := os.ReadFile(path)
+	b, err := io.ReadAll(io.LimitReader(f, 1<<16))
 	return string(bytes.TrimSuffix(b, []byte("\n"))), err
 }
 

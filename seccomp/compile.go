@@ -34,7 +34,7 @@ func Compile(p plan.Plan) []Rule {
 	rules = append(rules, cloneFlags()...)
 	rules = append(rules, setIDBits()...)
 	rules = append(rules, arguments()...)
-	return append(rules, sockets(p.Network, p.ABI)...)
+	return append(rules, sockets(p.Network, p.RefusesUnix())...)
 }
 
 // refused are the calls that are refused whatever their arguments.
@@ -138,8 +138,8 @@ func arguments() []Rule {
 	for b := range 23 { // PID_MAX_LIMIT is 2^22
 		rules = append(rules, Rule{"prlimit64", unix.EPERM, []Arg{bits(0, 1<<b)}})
 	}
-	// Requests and operations that do not exist are not let through: ptrace(2)
-	// has none below 0, seccomp(2) has them up to 3.
+	// What a later kernel adds is not let through unseen: ptrace(2) has no
+	// requests below 0, seccomp(2) has operations up to 3.
 	rules = append(rules, Rule{"ptrace", unix.EPERM, []Arg{bits(0, 1<<31)}})
 	for b := 2; b < 8; b++ {
 		rules = append(rules, Rule{"seccomp", unix.EPERM, []Arg{bits(0, 1<<b)}})

@@ -113,7 +113,7 @@ func TestFilter(t *testing.T) {
 		{"fchmodat", []uint64{0, 0, 0o6000}, "EPERM"},
 		{"fchmodat2", []uint64{0, 0, 0o2000}, "EPERM"},
 		{"mkdirat", []uint64{0, 0, 0o755}, "allow"},
-		{"mkdirat", []uint64{0, 0, 0o2755}, "allow"}, // mkdir(2) masks the bits itself
+		{"mkdirat", []uint64{0, 0, 0o2755}, "allow"},               // mkdir(2) masks the bits itself
 		{"openat", []uint64{0, 0, unix.O_RDONLY, 0o4755}, "allow"}, // no mode without O_CREAT
 		{"openat", []uint64{0, 0, unix.O_CREAT | unix.O_WRONLY, 0o644}, "allow"},
 		{"openat", []uint64{0, 0, unix.O_CREAT | unix.O_WRONLY, 0o4755}, "EPERM"},

@@ -15,7 +15,7 @@ import (
 //
 // A filter sees the arguments of socket(2), so what it lets through has the
 // right type for ever. Of socketpair(2) see pairs.
-func sockets(n plan.Network, abi int) []Rule {
+func sockets(n plan.Network, refuseUnix bool) []Rule {
 	var rules []Rule
 	refuse := func(e unix.Errno, args ...Arg) { rules = append(rules, Rule{"socket", e, args}) }
 
@@ -26,7 +26,7 @@ func sockets(n plan.Network, abi int) []Rule {
 			refuse(unix.EPROTONOSUPPORT, low(0, unix.AF_NETLINK), protocol)
 		}
 	}
-	if !n.UnixAny && abi < abiUnix {
+	if refuseUnix {
 		refuse(unix.EACCES, low(0, unix.AF_UNIX))
 	}
 	for _, family := range except(0, familyBits, append(families, unix.AF_UNIX)...) {
@@ -35,7 +35,7 @@ func sockets(n plan.Network, abi int) []Rule {
 	for _, r := range inet(n) {
 		refuse(r.Errno, append([]Arg{inetFamily()}, r.Args...)...)
 	}
-	rules = append(rules, pairs(n, abi)...)
+	rules = append(rules, pairs(refuseUnix)...)
 	if n.Restricted() {
 		rules = append(rules, fastOpen()...)
 	}
@@ -51,12 +51,12 @@ func sockets(n plan.Network, abi int) []Rule {
 // connect(2) answers EISCONN and an address given to sendto(2) is ignored. A
 // datagram socket (SOCK_RAW is another word for it) sends to any address all
 // the same, so it is refused where socket(AF_UNIX) is.
-func pairs(n plan.Network, abi int) []Rule {
+func pairs(refuseUnix bool) []Rule {
 	var rules []Rule
 	for _, family := range except(0, familyBits, unix.AF_UNIX) {
 		rules = append(rules, Rule{"socketpair", unix.EAFNOSUPPORT, []Arg{family}})
 	}
-	if n.UnixAny || abi >= abiUnix {
+	if !refuseUnix {
 		return rules
 	}
 	for _, kind := range except(1, typeBits, unix.SOCK_STREAM, unix.SOCK_SEQPACKET) {
@@ -64,9 +64,6 @@ func pairs(n plan.Network, abi int) []Rule {
 	}
 	return rules
 }
-
-// abiUnix is the Landlock ABI from which unix sockets with a path are covered.
-const abiUnix = 9
 
 // What these bits can't tell apart, the kernel refuses itself: families from
 // AF_MAX (46) on, and internet protocols from IPPROTO_MAX (263) on.

@@ -1,0 +1,200 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"jail/mounts"
+	"jail/plan"
+)
+
+// order is what the parent tells the stage and the stage's child, on a sealed
+// memory file: nothing of it stands in arguments or the environment.
+type order struct {
+	Plan      plan.Plan
+	Layout    mounts.Layout
+	Path      string
+	Argv, Env []string
+}
+
+// The descriptors that a stage finds open.
+const (
+	orderFD = 3
+	exeFD   = 4 // jail's own binary, opened before anything was noexec
+	errorFD = 5 // a pipe: what is written there is why nothing was started
+)
+
+// supervised starts the command in namespaces of its own and waits for it. The
+// parent stays outside: its only tasks are to pass signals on, to return the
+// status, and to remove the private directories.
+func supervised(p plan.Plan, path string, argv []string) (status int, err error) {
+	p, env, temp, err := makeReady(p)
+	if err != nil {
+		return 0, err
+	}
+	defer remove(temp)
+	text, err := json.Marshal(order{Plan: p, Layout: mounts.Compile(p, temp), Path: path, Argv: argv, Env: env})
+	if err != nil {
+		return 0, err
+	}
+	files, report, err := descriptors(text)
+	if err != nil {
+		return 0, err
+	}
+	// The kernel ends the stage when this thread ends.
+	runtime.LockOSThread()
+	cmd := stageCommand(files)
+	if err := cmd.Start(); err != nil {
+		return 0, &NoNamespaces{Err: err}
+	}
+	for _, f := range files {
+		f.Close()
+	}
+	stop := passSignals(cmd.Process)
+	defer stop()
+	if err := refusal(report); err != nil {
+		cmd.Wait()
+		return 0, err
+	}
+	return exitStatus(cmd.Wait())
+}
+
+// NoNamespaces says that this host does not let the user make namespaces.
+type NoNamespaces struct{ Err error }
+
+func (e *NoNamespaces) Error() string { return "a private namespace can't be made: " + e.Err.Error() }
+
+func stageCommand(files []*os.File) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{StageName}
+	cmd.Env = []string{}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.ExtraFiles = files
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	if os.Geteuid() != 0 {
+		// The user is mapped to itself and to nobody else; the capabilities
+		// reach no further than the namespaces.
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+	}
+	return cmd
+}
+
+// descriptors opens what the stage gets, and the end of the pipe that stays.
+func descriptors(text []byte) (files []*os.File, report *os.File, err error) {
+	memory, err := sealed(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	exe, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening jail's own binary: %w", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	return []*os.File{memory, os.NewFile(uintptr(exe), "jail"), w}, r, nil
+}
+
+// sealed puts text on a memory file that nobody can change any more.
+func sealed(text []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("jail", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("memfd_create(2), for the plan: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "plan")
+	if _, err := f.Write(text); err != nil {
+		return nil, err
+	}
+	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		return nil, fmt.Errorf("sealing the plan: %w", err)
+	}
+	return f, nil
+}
+
+// passSignals hands on what is sent to the parent alone. What the terminal sends
+// reaches the command by itself, since all share one process group.
+func passSignals(stage *os.Process) (stop func()) {
+	c := make(chan os.Signal, 16)
+	signal.Notify(c, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	go func() {
+		for s := range c {
+			if s != syscall.SIGINT && s != syscall.SIGQUIT {
+				stage.Signal(s)
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(c)
+		close(c)
+	}
+}
+
+// refusal waits until the command runs, or returns why it does not.
+func refusal(report *os.File) error {
+	defer report.Close()
+	text, err := io.ReadAll(report)
+	if err != nil || len(text) == 0 {
+		return err
+	}
+	var p plan.Problem
+	if err := json.Unmarshal(text, &p); err != nil {
+		return err
+	}
+	return &p
+}
+
+// exitStatus is the command's: init ends as it did.
+func exitStatus(err error) (int, error) {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &exit) && exit.Exited():
+		return exit.ExitCode(), nil
+	}
+	return 0, fmt.Errorf("the jail's init ended: %w", err)
+}
+
+// report tells the parent why nothing is started.
+func report(err error) int {
+	var p *plan.Problem
+	if !errors.As(err, &p) {
+		p = &plan.Problem{What: err.Error()}
+	}
+	text, _ := json.Marshal(p) // strings and numbers only
+	os.NewFile(errorFD, "report").Write(text)
+	return 125
+}
+
+// readOrder reads the order without moving the offset that is shared with
+// others.
+func readOrder() (order, error) {
+	f := os.NewFile(orderFD, "plan")
+	fi, err := f.Stat()
+	if err != nil {
+		return order{}, errors.New("this is how jail calls itself; it can't be called by hand")
+	}
+	text := make([]byte, fi.Size())
+	if _, err := f.ReadAt(text, 0); err != nil {
+		return order{}, err
+	}
+	var o order
+	return o, json.Unmarshal(text, &o)
+}

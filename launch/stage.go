@@ -1,0 +1,102 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"jail/mounts"
+)
+
+// The names under which jail calls itself. main recognises them; with no order
+// on descriptor 3 both do nothing.
+const (
+	StageName   = "jail: init"
+	ConfineName = "jail: confine"
+)
+
+// Stage is process 1 of the jail's namespaces. It builds the file system view,
+// starts the command through [Confine], reaps, and ends everything when the
+// command ends: the kernel kills what is left with process 1.
+func Stage() int {
+	o, err := readOrder()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "jail: error:", err)
+		return 125
+	}
+	if err := o.Layout.Enter(); err != nil {
+		return report(err)
+	}
+	// Until now the working directory was on a mount that is read-only now.
+	if err := unix.Chdir(o.Plan.Cwd); err != nil {
+		return report(fmt.Errorf("changing to %q: %w", o.Plan.Cwd, err))
+	}
+	pid, err := startConfine()
+	if err != nil {
+		return report(err)
+	}
+	for _, fd := range []int{orderFD, exeFD, errorFD} {
+		unix.Close(fd)
+	}
+	forward(pid)
+	return reap(pid)
+}
+
+// startConfine starts jail once more, from the descriptor that the parent has
+// opened outside: here its file is noexec.
+func startConfine() (pid int, err error) {
+	return syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", exeFD), []string{ConfineName}, &syscall.ProcAttr{
+		Env:   []string{},
+		Files: []uintptr{0, 1, 2, orderFD, exeFD, errorFD},
+	})
+}
+
+// Confine puts Landlock and the filter on itself and becomes the command.
+func Confine() int {
+	o, err := readOrder()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "jail: error:", err)
+		return 125
+	}
+	c, err := prepare(mounts.Adapt(o.Plan), o.Env)
+	if err != nil {
+		return report(err)
+	}
+	return report(c.exec(o.Path, o.Argv))
+}
+
+// forward passes on what the parent sends. Init itself must not end of it: a
+// signal with a handler reaches process 1, so those of the terminal are taken
+// and dropped.
+func forward(pid int) {
+	c := make(chan os.Signal, 16)
+	signal.Notify(c, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	go func() {
+		for s := range c {
+			if s != syscall.SIGINT && s != syscall.SIGQUIT {
+				syscall.Kill(pid, s.(syscall.Signal))
+			}
+		}
+	}()
+}
+
+// reap waits for every process of the namespace until the command ends, and
+// returns its status: 128+n after signal n.
+func reap(command int) int {
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return 125
+		case pid == command && ws.Signaled():
+			return 128 + int(ws.Signal())
+		case pid == command:
+			return ws.ExitStatus()
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package mounts
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"jail/plan"
+)
+
+// Layout is what Enter builds, as data.
+type Layout struct {
+	// Temp is a directory on the host that MakeTemp has filled.
+	Temp   string
+	temp   int     // Temp, open
+	Trees  []Tree  // what differs from the rest, outer before inner
+	Covers []Cover // carve-outs, pins of their parents before them
+	Points []Point // mount points to be made in private directories
+}
+
+// Tree is a part of the file system that is put back over itself with other
+// flags.
+type Tree struct {
+	Path string
+	ID   plan.ID
+	Set  uint64 // MOUNT_ATTR_*
+}
+
+// Cover is a carve-out or a pin: Path is mounted on itself, or something empty
+// on Path.
+type Cover struct {
+	Path string
+	Kind Kind
+}
+
+// Kind of a cover.
+type Kind int
+
+// The kinds of cover.
+const (
+	Pin     Kind = iota // mounted on itself, so that it can't be renamed
+	Protect             // mounted on itself, read-only
+	Hide                // covered by something empty that nobody may read
+)
+
+// Point is a mount point in a private directory.
+type Point struct {
+	Path string
+	Dir  bool
+}
+
+// Private directories: what lies there on the host is not seen, but for grants.
+const (
+	tmp    = "/tmp"
+	varTmp = "/var/tmp"
+	shm    = "/dev/shm"
+	run    = "/run"
+	dev    = "/dev"
+)
+
+// private returns the private directory above path, if there is one.
+func private(path string) (string, bool) {
+	for _, dir := range []string{tmp, varTmp, shm, run} {
+		if path == dir || strings.HasPrefix(path, dir+"/") {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+const (
+	writeFlags  = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
+	deviceFlags = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY // devices are written all the same
+	execFlags   = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY
+	restFlags   = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY
+)
+
+// Compile decides which trees get which flags. A grant inside another of the
+// same kind needs no mount of its own: rename and link work within one mount
+// only.
+func Compile(p plan.Plan, temp string) Layout {
+	// Devices stay where they are: a pseudo terminal is found beside the very
+	// /dev/ptmx that was opened. Which of them may be used is Landlock's to say.
+	l := Layout{Temp: temp, Trees: []Tree{{Path: dev, Set: deviceFlags}}}
+	for g := range p.Grants() { // in the order of paths: outer before inner
+		if made(g.Path) || g.Path == dev || strings.HasPrefix(g.Path, dev+"/") {
+			continue
+		}
+		flags := flagsOf(g)
+		dir, hidden := private(g.Path)
+		if outer, ok := l.around(g.Path); ok && outer.Set == flags || !ok && !hidden && flags == restFlags {
+			continue
+		}
+		l.Trees = append(l.Trees, Tree{Path: g.Path, ID: g.ID, Set: flags})
+		if _, inside := l.around(filepath.Dir(g.Path)); hidden && !inside && g.Path != dir {
+			l.Points = append(l.Points, Point{Path: g.Path, Dir: g.Dir})
+		}
+	}
+	l.cover(p)
+	return l
+}
+
+// made are the paths that Enter makes anew; their grants are for Landlock.
+func made(path string) bool {
+	return path == tmp || path == varTmp || path == shm || path == "/proc" || strings.HasPrefix(path, "/proc/")
+}
+
+// Adapt changes the grants as the layout changes the file system: the private
+// directories that this host has may be written, /proc is another one.
+func Adapt(p plan.Plan) plan.Plan {
+	var dirs []string
+	for _, dir := range []string{tmp, varTmp, shm} {
+		if fi, err := os.Lstat(dir); err == nil && fi.IsDir() {
+			dirs = append(dirs, dir)
+		}
+	}
+	return p.WithPrivate(dirs, made)
+}
+
+func flagsOf(g plan.Grant) uint64 {
+	switch {
+	case g.Access&plan.Exec != 0:
+		return execFlags
+	case g.Access&plan.Write != 0:
+		return writeFlags
+	}
+	return restFlags
+}
+
+// around is the innermost tree that has path in it.
+func (l Layout) around(path string) (Tree, bool) {
+	for _, t := range slices.Backward(l.Trees) {
+		if path == t.Path || strings.HasPrefix(path, t.Path+"/") {
+			return t, true
+		}
+	}
+	return Tree{}, false
+}
+
+// cover lists the carve-outs that grants would open. In a write tree each
+// directory on the way is pinned: a mount on .git/config alone falls to
+// renaming .git and making a new one.
+func (l *Layout) cover(p plan.Plan) {
+	var pins, covers []Cover
+	for _, c := range p.Carves {
+		if !c.Open() || c.Glob {
+			continue
+		}
+		kind := Protect
+		if c.Hide {
+			kind = Hide
+		}
+		covers = append(covers, Cover{Path: c.Path, Kind: kind})
+		t, ok := l.around(c.Path)
+		if !ok || t.Set&unix.MOUNT_ATTR_RDONLY != 0 {
+			continue
+		}
+		for dir := filepath.Dir(c.Path); dir != t.Path && dir != "/"; dir = filepath.Dir(dir) {
+			if pin := (Cover{Path: dir, Kind: Pin}); !slices.Contains(pins, pin) {
+				pins = append(pins, pin)
+			}
+		}
+	}
+	l.Covers = append(pins, covers...)
+	slices.SortStableFunc(l.Covers, func(a, b Cover) int { return strings.Compare(a.Path, b.Path) })
+	// Two carve-outs on one path: hide beats protect.
+	l.Covers = slices.CompactFunc(l.Covers, func(a, b Cover) bool { return a == b })
+}
