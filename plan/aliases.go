@@ -13,7 +13,8 @@ import (
 type piece struct {
 	major, minor int    // of the file system
 	path         string // within it
-	name         string // where it is seen, for the person
+	name         string // a path to it, for the person
+	seen         string // where it is in the tree: name, or an overlay of it
 }
 
 func (p piece) overlaps(q piece) bool {
@@ -61,7 +62,8 @@ func (c *compiler) readMounts() error {
 func overlap(ws, xs []piece) (w, x piece, found bool) {
 	for _, w := range ws {
 		for _, x := range xs {
-			if w.overlaps(x) {
+			// One inside the other is no alias: the proof has looked at that.
+			if w.overlaps(x) && !within(w.seen, x.seen) && !within(x.seen, w.seen) {
 				return w, x, true
 			}
 		}
@@ -79,18 +81,18 @@ func (v *view) pieces(mounts []*mountinfo.Info, path string, depth int) []piece 
 	}
 	rel := strings.TrimPrefix(path, strings.TrimSuffix(cover.Mountpoint, "/"))
 	out := []piece{newPiece(cover, rel, path)}
-	out = append(out, v.layers(mounts, cover, rel, depth)...)
+	out = append(out, v.layers(mounts, cover, rel, path, depth)...)
 	for _, m := range mounts {
 		if m != cover && m.Mountpoint != path && within(m.Mountpoint, path) {
 			out = append(out, newPiece(m, "", m.Mountpoint))
-			out = append(out, v.layers(mounts, m, "", depth)...)
+			out = append(out, v.layers(mounts, m, "", m.Mountpoint, depth)...)
 		}
 	}
 	return out
 }
 
 func newPiece(m *mountinfo.Info, rel, name string) piece {
-	return piece{major: m.Major, minor: m.Minor, path: filepath.Join(m.Root, rel), name: name}
+	return piece{major: m.Major, minor: m.Minor, path: filepath.Join(m.Root, rel), name: name, seen: name}
 }
 
 // covering is the mount that path lies on: the deepest, and of several on one
@@ -105,7 +107,7 @@ func covering(mounts []*mountinfo.Info, path string) *mountinfo.Info {
 	return best
 }
 
-func (v *view) layers(mounts []*mountinfo.Info, m *mountinfo.Info, rel string, depth int) []piece {
+func (v *view) layers(mounts []*mountinfo.Info, m *mountinfo.Info, rel, seen string, depth int) []piece {
 	if m.FSType != "overlay" {
 		return nil
 	}
@@ -115,6 +117,9 @@ func (v *view) layers(mounts []*mountinfo.Info, m *mountinfo.Info, rel string, d
 		if err == nil && exists && filepath.IsAbs(dir) {
 			out = append(out, v.pieces(mounts, real, depth+1)...)
 		}
+	}
+	for i := range out {
+		out[i].seen = seen
 	}
 	return out
 }

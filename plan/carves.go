@@ -1,8 +1,12 @@
 package plan
 
 import (
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
@@ -22,15 +26,69 @@ func (c *compiler) carves() error {
 			continue
 		}
 		c.carve(cv, path)
-		// A worktree's or submodule's git directory lies elsewhere; what is
-		// protected in .git is protected there.
-		if rest, ok := strings.CutPrefix(cv.Path.Text, ".git/"); ok && !cv.Path.Flag {
-			for _, dir := range c.host.Tree.Git {
-				c.carve(cv, dir+"/"+rest)
+	}
+	c.repositories()
+	return c.patterns()
+}
+
+// patternBudget bounds the walk for patterns; an overrun is an error, since a
+// carve-out that was skipped would be believed to hold.
+const patternBudget = 3 * time.Second
+
+// patterns replaces each pattern in a grant by what it matches now.
+func (c *compiler) patterns() error {
+	if !c.useMounts() {
+		return nil
+	}
+	deadline := time.Now().Add(patternBudget)
+	var out []Carve
+	for _, cv := range c.plan.Carves {
+		if !cv.Glob || !cv.Open() {
+			out = append(out, cv)
+			continue
+		}
+		matches, err := matches(cv.Path, deadline)
+		if err != nil {
+			return &Problem{
+				At: cv.At, What: fmt.Sprintf("%q: %v", cv.Path, err),
+				Hint: "name directories before the first *, or grant less",
 			}
 		}
+		for _, path := range matches {
+			out = append(out, Carve{Path: path, Hide: cv.Hide, At: cv.At, Reached: c.reached(path)})
+		}
+		if len(matches) == 0 {
+			cv.Absent = true
+			out = append(out, cv)
+		}
 	}
+	c.plan.Carves = out
 	return nil
+}
+
+// matches lists what a pattern matches, without following links. What matches
+// below a match is covered with it.
+func matches(pattern string, deadline time.Time) ([]string, error) {
+	base, rest := doublestar.SplitPattern(pattern)
+	var out []string
+	err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the walk takes longer than %v", patternBudget)
+		}
+		rel, relErr := filepath.Rel(base, path)
+		if err != nil || relErr != nil || d.Type()&fs.ModeSymlink != 0 {
+			return nil
+		}
+		ok, err := doublestar.Match(rest, rel)
+		if ok {
+			out = append(out, path)
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		}
+		return err
+	})
+	return out, err
 }
 
 func (c *compiler) carve(cv rules.Carve, path string) {

@@ -24,6 +24,7 @@ func Compile(pol rules.Policy, h Host) (Plan, error) {
 		Limits: slices.Collect(pol.Limits()), Waivers: slices.Collect(pol.Waivers()),
 		Options: slices.Collect(pol.Options()),
 	}
+	c.plan.Mounts = c.useMounts()
 	for _, step := range []func() error{
 		c.readMounts, c.grants, c.caches, c.gitDirs, c.sort, c.planted, c.carves, c.tree, c.own, c.prove, c.seeds, c.environment, c.promises,
 	} {

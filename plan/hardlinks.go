@@ -37,7 +37,7 @@ func (c *compiler) hardLinks() error {
 			continue
 		}
 		for _, dir := range c.mine(x.Path) {
-			collectLinks(x, dir, files)
+			c.collectLinks(x, dir, files)
 		}
 	}
 	for id, l := range files {
@@ -101,9 +101,9 @@ func (c *compiler) mineBelow(path string, budget *int) []string {
 	return out
 }
 
-func collectLinks(x Grant, dir string, files map[ID]*linked) {
+func (c *compiler) collectLinks(x Grant, dir string, files map[ID]*linked) {
 	walkFiles(dir, func(path func() string, st *unix.Stat_t) bool {
-		if st.Nlink < 2 {
+		if st.Nlink < 2 || c.access(path())&Exec == 0 {
 			return true
 		}
 		id := ID{Dev: st.Dev, Ino: st.Ino}
@@ -124,7 +124,7 @@ func (c *compiler) secondNames(files map[ID]*linked) error {
 			seen++
 			l := files[ID{Dev: st.Dev, Ino: st.Ino}]
 			switch {
-			case l != nil:
+			case l != nil && c.access(path())&Write != 0:
 				problem = alias(path(), l.path, "the same file (a hard link) as", rule([]Grant{w}, Write), rule([]Grant{l.exec}, Exec))
 			case seen > maxLinkWalk:
 				problem = &Problem{

@@ -87,8 +87,10 @@ func (p Plan) Grants() iter.Seq[Grant] { return slices.Values(p.grants) }
 
 // Access answers what the kernel will allow on path: the union of the grants
 // on the file itself and on every directory above it, by identity, as Landlock
-// walks. Symbolic links are followed. A path that does not exist has the access
-// of its parent.
+// walks. Where write and execute meet, the mounts layer takes away the one that
+// is granted further up; without it both are there, and Compile refuses the
+// plan. Carve-outs are not asked for here: see Carves. Symbolic links are
+// followed. A path that does not exist has the access of its parent.
 func (p Plan) Access(path string) Access {
 	a, _ := p.explain(newView(), path)
 	return a
@@ -113,7 +115,24 @@ func (p Plan) explain(v *view, path string) (Access, []Grant) {
 			why = append(why, p.grants[i])
 		}
 		if dir == "/" {
-			return a, why
+			return a &^ p.mountsDeny(real), why
+		}
+	}
+}
+
+// mountsDeny is what the flags of the mount at a real path take away: a mount
+// has a place, not an identity, so here the path decides.
+func (p Plan) mountsDeny(path string) Access {
+	if !p.Mounts {
+		return 0
+	}
+	for dir := path; ; dir = filepath.Dir(dir) {
+		i := slices.IndexFunc(p.grants, func(g Grant) bool { return g.Path == dir && g.Access != Read })
+		if i >= 0 {
+			return (Write | Exec) &^ p.grants[i].Access
+		}
+		if dir == "/" {
+			return Write | Exec
 		}
 	}
 }

@@ -32,7 +32,6 @@ func (p Promise) Held() bool { return len(p.By) > 0 || p.Opened != "" }
 
 // promises decides, for each promise, which layers of this host hold it.
 func (c *compiler) promises() error {
-	c.plan.Mounts = c.host.Mounts.OK && !slices.ContainsFunc(c.plan.Waivers, func(w rules.Waiver) bool { return w.Name == "mounts" })
 	for _, p := range c.table() {
 		for _, w := range c.plan.Waivers {
 			if !p.Held() && p.Waiver == w.Name {
@@ -42,6 +41,12 @@ func (c *compiler) promises() error {
 		c.plan.Promises = append(c.plan.Promises, p)
 	}
 	return nil
+}
+
+// useMounts tells whether the mounts layer will be there: the host can, and
+// nobody waived it.
+func (c *compiler) useMounts() bool {
+	return c.host.Mounts.OK && !slices.ContainsFunc(c.plan.Waivers, func(w rules.Waiver) bool { return w.Name == "mounts" })
 }
 
 // table is the promises of SECURITY.md, in its order.

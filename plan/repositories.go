@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// protectedInGit are the files of a git directory through which git runs
+// commands or reads elsewhere on the host (gitrepository-layout(5)).
+func protectedInGit() []string {
+	return []string{
+		"hooks", "config", "config.worktree", "commondir", "gitdir",
+		"info/attributes", "info/grafts", "objects/info/alternates", "objects/info/http-alternates",
+	}
+}
+
+// maxRepositoryDirs bounds the look for repositories inside the project: what is
+// deeper than that many directories, breadth first, is not found and said so.
+const maxRepositoryDirs = 1500
+
+// repositories carves out, in every git directory of the project, what is
+// protected in its own: a rule for ".git/config" speaks of all of them.
+func (c *compiler) repositories() {
+	at, asked := c.gitRule()
+	root := c.host.Tree.Root
+	if !asked || c.access(root)&Write == 0 {
+		return
+	}
+	dirs := slices.Clone(c.host.Tree.Git)
+	for _, dot := range c.dotGits(root) {
+		n := c.view.lstat(dot)
+		switch {
+		case n.mode.IsDir():
+			dirs = append(dirs, dot)
+		case n.mode.IsRegular(): // of a submodule or worktree: where git looks next
+			c.plan.Carves = append(c.plan.Carves, Carve{Path: dot, At: at, Reached: c.reached(dot)})
+		}
+	}
+	for _, dir := range dirs {
+		for _, gitdir := range append(inner(dir), dir) {
+			for _, name := range protectedInGit() {
+				c.addCarve(Carve{Path: filepath.Join(gitdir, name), At: at})
+			}
+		}
+	}
+}
+
+// gitRule is where the rules ask for .git/config to be protected.
+func (c *compiler) gitRule() (Origin, bool) {
+	for cv := range c.pol.Carves() {
+		if cv.Path.Text == ".git/config" && !cv.Path.Flag && !cv.Hide {
+			return cv.From, true
+		}
+	}
+	return Origin{}, false
+}
+
+// addCarve adds a carve-out for a path that jail has found itself, unless a rule
+// named it already.
+func (c *compiler) addCarve(out Carve) {
+	for _, have := range c.plan.Carves {
+		if have.Path == out.Path {
+			return
+		}
+	}
+	real, exists, err := c.view.real(out.Path)
+	if err != nil || !exists || real != out.Path {
+		return
+	}
+	out.Reached = c.reached(real)
+	c.plan.Carves = append(c.plan.Carves, out)
+}
+
+// dotGits looks for .git below root, breadth first. Directories of installed
+// packages and build output are passed over.
+func (c *compiler) dotGits(root string) []string {
+	var found []string
+	skip := []string{"node_modules", "vendor", "target", ".venv", "venv", "__pycache__", ".git", ".tox", "dist", "build"}
+	queue := []string{root}
+	for n := 0; len(queue) > 0; n++ {
+		if n == maxRepositoryDirs {
+			c.plan.Tree.Notes = append(c.plan.Tree.Notes, fmt.Sprintf("repositories inside the project are looked for in its first %d directories only", n))
+			return found
+		}
+		dir := queue[0]
+		queue = queue[1:]
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			path := dir + "/" + e.Name()
+			switch {
+			case e.Name() == ".git" && e.Type()&fs.ModeSymlink == 0:
+				found = append(found, path)
+			case e.IsDir() && !slices.Contains(skip, e.Name()):
+				queue = append(queue, path)
+			}
+		}
+	}
+	return found
+}
+
+// inner lists the git directories inside a git directory: of submodules, which
+// may have their own, and of worktrees.
+func inner(dir string) []string {
+	var out []string
+	trees, _ := os.ReadDir(filepath.Join(dir, "worktrees"))
+	for _, e := range trees {
+		if e.IsDir() {
+			out = append(out, filepath.Join(dir, "worktrees", e.Name()))
+		}
+	}
+	modules := filepath.Join(dir, "modules")
+	filepath.WalkDir(modules, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !d.IsDir():
+			return nil
+		case strings.HasSuffix(path, "/objects") || strings.HasSuffix(path, "/refs") || strings.HasSuffix(path, "/logs") || strings.HasSuffix(path, "/hooks"):
+			return fs.SkipDir
+		}
+		if _, err := os.Lstat(filepath.Join(path, "HEAD")); err == nil {
+			out = append(out, path)
+		}
+		return nil
+	})
+	return out
+}
