@@ -26,7 +26,8 @@ var mayImport = map[string][]string{
 	"seccomp":          {"plan"},
 	"seal":             {},
 	"supervise":        {"plan", "seccomp", "seal"},
-	"launch":           {"plan", "landlock", "mounts", "seccomp", "supervise"},
+	"guard":            {"plan"},
+	"launch":           {"plan", "landlock", "mounts", "seccomp", "guard", "supervise"},
 	"cli":              {"rules", "plan", "landlock", "mounts", "seccomp", "seal", "supervise", "launch"},
 	"internal/testenv": {},
 }

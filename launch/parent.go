@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jail/guard"
 	"jail/mounts"
 	"jail/plan"
 )
@@ -42,6 +43,7 @@ func supervised(p plan.Plan, path string, argv []string) (status int, err error)
 		return 0, err
 	}
 	defer remove(temp)
+	before := snapshot(p)
 	text, err := json.Marshal(order{Plan: p, Layout: mounts.Compile(p, temp), Path: path, Argv: argv, Env: env})
 	if err != nil {
 		return 0, err
@@ -54,7 +56,7 @@ func supervised(p plan.Plan, path string, argv []string) (status int, err error)
 	runtime.LockOSThread()
 	cmd := stageCommand(files)
 	if err := cmd.Start(); err != nil {
-		return 0, &NoNamespaces{Err: err}
+		return 0, p.WithoutMounts(cause(err))
 	}
 	for _, f := range files {
 		f.Close()
@@ -65,13 +67,37 @@ func supervised(p plan.Plan, path string, argv []string) (status int, err error)
 		cmd.Wait()
 		return 0, err
 	}
-	return exitStatus(cmd.Wait())
+	status, err = exitStatus(cmd.Wait())
+	tell(p, before)
+	return status, err
 }
 
-// NoNamespaces says that this host does not let the user make namespaces.
-type NoNamespaces struct{ Err error }
+// snapshot reads, before the start, what a run should not change unnoticed.
+func snapshot(p plan.Plan) guard.Snapshot {
+	if !p.Guard || p.Access(p.Tree.Root)&plan.Write == 0 {
+		return nil
+	}
+	return guard.Take(p.Tree.Root, p.Repositories)
+}
 
-func (e *NoNamespaces) Error() string { return "a private namespace can't be made: " + e.Err.Error() }
+// maxTold keeps the report short; git status has the rest.
+const maxTold = 12
+
+// tell reports, on standard error and only if there is something, which files
+// that run on the host are not what they were.
+func tell(p plan.Plan, before guard.Snapshot) {
+	if before == nil {
+		return
+	}
+	changes := before.Diff(guard.After(p))
+	for i, c := range changes {
+		if i == maxTold {
+			fmt.Fprintf(os.Stderr, "jail: note: and %d more\n", len(changes)-i)
+			break
+		}
+		fmt.Fprintf(os.Stderr, "jail: note: %s %q (%s): it runs on the host, look before you use it\n", c.What, c.Path, c.Why)
+	}
+}
 
 func stageCommand(files []*os.File) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")

@@ -1,10 +1,12 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,6 +30,9 @@ func Stage() int {
 		return 125
 	}
 	if err := o.Layout.Enter(); err != nil {
+		if errors.Is(err, unix.EPERM) { // AppArmor gives the namespace, but no rights in it
+			err = o.Plan.WithoutMounts(err)
+		}
 		return report(err)
 	}
 	// Until now the working directory was on a mount that is read-only now.
@@ -42,7 +47,37 @@ func Stage() int {
 		unix.Close(fd)
 	}
 	forward(pid)
+	go watch(&o.Layout)
 	return reap(pid)
+}
+
+// watch puts carve-outs back that the host has dropped by replacing what they
+// covered. The jail is stopped meanwhile; what it did between the host's rename
+// and the kernel's notice can't be undone, so it is said.
+func watch(l *mounts.Layout) {
+	for range l.Dropped() {
+		syscall.Kill(-1, syscall.SIGSTOP)
+		for _, c := range l.Missing() {
+			if err := putBack(l, c); err != nil {
+				fmt.Fprintf(os.Stderr, "jail: warning: %q was replaced from outside and is not %s any more: %v\n", c.Path, c.Kind, err)
+			} else {
+				fmt.Fprintf(os.Stderr, "jail: note: %q was replaced from outside; it is %s again\n", c.Path, c.Kind)
+			}
+		}
+		syscall.Kill(-1, syscall.SIGCONT)
+	}
+}
+
+// putBack covers a path again. A rename on the host takes the mount away a moment
+// before the new file is there.
+func putBack(l *mounts.Layout, c mounts.Cover) (err error) {
+	for range 50 {
+		if err = l.Cover(c); !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return err
 }
 
 // startConfine starts jail once more, from the descriptor that the parent has

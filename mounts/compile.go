@@ -46,6 +46,10 @@ const (
 	Hide                // covered by something empty that nobody may read
 )
 
+func (k Kind) String() string {
+	return [...]string{"held in place", "protected", "hidden"}[k]
+}
+
 // Point is a mount point in a private directory.
 type Point struct {
 	Path string

@@ -20,13 +20,13 @@ import (
 // that is there becomes read-only and noexec; then the clones are attached over
 // the places they came from. No moment has a tree with more rights than the
 // host gives it.
-func (l Layout) Enter() error {
+func (l *Layout) Enter() error {
 	var err error
-	// /tmp is covered later, but what hides things must still be found.
+	// /tmp is covered later, but what hides things must still be found, also
+	// when a cover has to be put back: this stays open.
 	if l.temp, err = unix.Open(l.Temp, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("opening %q: %w", l.Temp, err)
 	}
-	defer unix.Close(l.temp)
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}
@@ -72,7 +72,7 @@ func attachAll(trees []detached) error {
 
 // clone takes a detached copy of each tree, identified by its inode: a path that
 // was swapped since the plan was made is an error.
-func (l Layout) clone() ([]detached, error) {
+func (l *Layout) clone() ([]detached, error) {
 	var out []detached
 	for _, t := range l.Trees {
 		at, err := open(t.Path, t.ID)
@@ -107,7 +107,7 @@ func setFlags(at int, path string, set uint64) error {
 
 // privates makes the private directories, with the mount points in them: two
 // from directories on the host, two in memory.
-func (l Layout) privates() ([]detached, error) {
+func (l *Layout) privates() ([]detached, error) {
 	var out []detached
 	for name, path := range map[string]string{"tmp": tmp, "vartmp": varTmp} {
 		at, err := unix.Openat(l.temp, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -220,16 +220,17 @@ func open(path string, id plan.ID) (int, error) {
 }
 
 // covers puts the carve-outs in place, outer before inner.
-func (l Layout) covers() error {
+func (l *Layout) covers() error {
 	for _, c := range l.Covers {
-		if err := l.put(c); err != nil {
+		if err := l.Cover(c); err != nil {
 			return fmt.Errorf("covering %q: %w", c.Path, err)
 		}
 	}
 	return nil
 }
 
-func (l Layout) put(c Cover) error {
+// Cover puts one carve-out in place.
+func (l *Layout) Cover(c Cover) error {
 	at, err := open(c.Path, plan.ID{})
 	if err != nil {
 		return err
@@ -256,7 +257,7 @@ func (l Layout) put(c Cover) error {
 
 // nothing opens what hides a file or a directory: one of its kind, empty and
 // without mode bits, from the directory on the host that was opened at start.
-func (l Layout) nothing(at int) (int, error) {
+func (l *Layout) nothing(at int) (int, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil {
 		return -1, err

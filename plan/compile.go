@@ -20,7 +20,7 @@ func Compile(pol rules.Policy, h Host) (Plan, error) {
 	c := compiler{pol: pol, host: h, view: newView()}
 	c.plan = Plan{
 		Profiles: pol.Profiles(), Tree: h.Tree, Home: h.Home, Cwd: h.Cwd, UID: h.UID, Temp: h.Temp,
-		ABI: h.ABI, Path: h.getenv("PATH"), Network: pol.Network(),
+		ABI: h.ABI, Path: h.getenv("PATH"), Guard: pol.Guard(), Network: pol.Network(),
 		Limits: slices.Collect(pol.Limits()), Waivers: slices.Collect(pol.Waivers()),
 		Options: slices.Collect(pol.Options()),
 	}

@@ -22,18 +22,20 @@ type Plan struct {
 	ABI      int    // the Landlock version that the rights are chosen for
 	Mounts   bool   // the mounts layer is in use
 
-	Carves   []Carve
-	Seeds    []Seed
-	Private  []Private
-	Network  Network
-	Limits   []Limit
-	Env      []string
-	Path     string   // where commands are looked up
-	Dropped  []string // names of variables that are not passed on
-	Promises []Promise
-	Waivers  []rules.Waiver
-	Missing  []Missing
-	Options  []rules.StartOption
+	Carves       []Carve
+	Seeds        []Seed
+	Repositories []string // .git files and directories, and bare repositories, in the project
+	Guard        bool     // tell at the end what changed of the files that run on the host
+	Private      []Private
+	Network      Network
+	Limits       []Limit
+	Env          []string
+	Path         string   // where commands are looked up
+	Dropped      []string // names of variables that are not passed on
+	Promises     []Promise
+	Waivers      []rules.Waiver
+	Missing      []Missing
+	Options      []rules.StartOption
 }
 
 // Grant gives Access to the inode at Path and all beneath it.

@@ -161,8 +161,25 @@ func portList(ports []uint16) string {
 	return "ports " + strings.Trim(fmt.Sprint(ports), "[]")
 }
 
+// WithoutMounts is the error for a host that turns out not to be able to build
+// the mounts layer, although the plan counts on it.
+func (p Plan) WithoutMounts(why error) error {
+	var lost []Promise
+	for _, pr := range p.Promises {
+		if slices.Equal(pr.By, []string{mountsLayer}) {
+			lost = append(lost, pr)
+		}
+	}
+	problem := lostProblem(lost)
+	problem.What = fmt.Sprintf("private namespaces can't be made here (%v); they hold what the rules promise:", why) +
+		strings.TrimPrefix(problem.What, cantHold)
+	return problem
+}
+
+const cantHold = "this host can't hold what the rules promise:"
+
 // lostProblem is the one line that says what would be lost, and the remedy.
-func lostProblem(lost []Promise) error {
+func lostProblem(lost []Promise) *Problem {
 	var what, waivers []string
 	for _, p := range lost {
 		what = append(what, p.Text)
@@ -176,7 +193,7 @@ func lostProblem(lost []Promise) error {
 		hint += "; to go on without: --waive " + strings.Join(waivers, " --waive ")
 	}
 	return &Problem{
-		What: "this host can't hold what the rules promise:\n  " + strings.Join(what, "\n  "),
+		What: cantHold + "\n  " + strings.Join(what, "\n  "),
 		Hint: hint,
 	}
 }

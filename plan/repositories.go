@@ -31,7 +31,12 @@ func (c *compiler) repositories() {
 		return
 	}
 	dirs := slices.Clone(c.host.Tree.Git)
-	for _, dot := range c.dotGits(root) {
+	dots, whole := Repositories(root)
+	if !whole {
+		c.plan.Tree.Notes = append(c.plan.Tree.Notes, fmt.Sprintf("repositories inside the project are looked for in its first %d directories only", maxRepositoryDirs))
+	}
+	c.plan.Repositories = dots
+	for _, dot := range dots {
 		n := c.view.lstat(dot)
 		switch {
 		case n.mode.IsDir():
@@ -75,20 +80,24 @@ func (c *compiler) addCarve(out Carve) {
 	c.plan.Carves = append(c.plan.Carves, out)
 }
 
-// dotGits looks for .git below root, breadth first. Directories of installed
-// packages and build output are passed over.
-func (c *compiler) dotGits(root string) []string {
-	var found []string
-	skip := []string{"node_modules", "vendor", "target", ".venv", "venv", "__pycache__", ".git", ".tox", "dist", "build"}
+// Repositories lists, breadth first, what is called .git below root, and every
+// bare repository: git takes a directory for one by its content alone. Installed
+// packages and build output are passed over. whole is false when there were too
+// many directories to look into.
+func Repositories(root string) (found []string, whole bool) {
+	skip := []string{"node_modules", "target", ".venv", "venv", "__pycache__", ".git", ".tox"}
 	queue := []string{root}
 	for n := 0; len(queue) > 0; n++ {
 		if n == maxRepositoryDirs {
-			c.plan.Tree.Notes = append(c.plan.Tree.Notes, fmt.Sprintf("repositories inside the project are looked for in its first %d directories only", n))
-			return found
+			return found, false
 		}
 		dir := queue[0]
 		queue = queue[1:]
 		entries, _ := os.ReadDir(dir)
+		if dir != root && isBare(entries) {
+			found = append(found, dir)
+			continue
+		}
 		for _, e := range entries {
 			path := dir + "/" + e.Name()
 			switch {
@@ -99,7 +108,18 @@ func (c *compiler) dotGits(root string) []string {
 			}
 		}
 	}
-	return found
+	return found, true
+}
+
+// isBare is git's own test (setup.c, is_git_directory).
+func isBare(entries []fs.DirEntry) bool {
+	n := 0
+	for _, e := range entries {
+		if slices.Contains([]string{"HEAD", "objects", "refs"}, e.Name()) {
+			n++
+		}
+	}
+	return n == 3
 }
 
 // inner lists the git directories inside a git directory: of submodules, which

@@ -16,6 +16,7 @@ type document struct {
 	Version  int      `toml:"version"`
 	Profiles []string `toml:"profiles"`
 	Waive    []string `toml:"waive"`
+	Guard    *bool    `toml:"guard"`
 
 	Files struct {
 		Read    []string `toml:"read"`

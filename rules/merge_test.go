@@ -126,7 +126,7 @@ func TestConflictingVariables(t *testing.T) {
 		}
 	}
 	_, err := one("profiles = ['claude']\nenv.set.CLAUDE_CONFIG_DIR = '/elsewhere'")
-	want := []string{`f:2: CLAUDE_CONFIG_DIR is set to "/elsewhere" here and to "~/.claude" at profile claude:19`, "remove one of them"}
+	want := []string{`f:2: CLAUDE_CONFIG_DIR is set to "/elsewhere" here and to "${CLAUDE_CONFIG_DIR:-~/.claude}" at profile claude:22`, "remove one of them"}
 	if d := cmp.Diff(want, said(t, err)); d != "" {
 		t.Error(d)
 	}

@@ -74,12 +74,13 @@ func Parse(in Input) (Policy, error) {
 type merger struct {
 	p       Policy
 	refused []string // booleans that some file set to the stricter value
+	guarded bool     // some file asked for the report
 }
 
 func (m *merger) add(f *file) error {
 	for _, step := range []func(*file) error{
 		checkHeader, m.addFiles, m.addSeeds, m.addCaches, m.addWaivers, m.addNetwork,
-		m.addEnv, m.addLimits, m.addArtifact, checkLater, m.addProfile,
+		m.addEnv, m.addLimits, m.addArtifact, checkLater, m.addProfile, m.addGuard,
 	} {
 		if err := step(f); err != nil {
 			return err
@@ -212,6 +213,18 @@ func (m *merger) addWaiver(name string, from Origin) error {
 // Landlock holds from some ABI on, when that namespace is not there either.
 func WaiverNames() []string {
 	return []string{"mounts", "truncate", "ports", "signals"}
+}
+
+// addGuard: the report is on unless every file that speaks of it says false.
+func (m *merger) addGuard(f *file) error {
+	if f.Guard == nil {
+		return nil
+	}
+	if *f.Guard {
+		m.guarded = true
+	}
+	m.p.noGuard = !m.guarded
+	return nil
 }
 
 func (m *merger) addProfile(f *file) error {

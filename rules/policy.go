@@ -15,6 +15,7 @@ type Policy struct {
 	caches   []Cache
 	waivers  []Waiver
 	network  Network
+	noGuard  bool
 	pass     []Pattern
 	set      []Variable
 	limits   []Limit
@@ -145,6 +146,10 @@ func (p Policy) Limits() iter.Seq[Limit] { return slices.Values(p.limits) }
 
 // Options yields what the chosen programs must be started with.
 func (p Policy) Options() iter.Seq[StartOption] { return slices.Values(p.options) }
+
+// Guard tells whether a run ends with a report on what it changed of the files
+// that run on the host later.
+func (p Policy) Guard() bool { return !p.noGuard }
 
 // Network returns the merged network rules.
 func (p Policy) Network() Network { return p.network }
