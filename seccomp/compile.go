@@ -47,10 +47,12 @@ func refused() []Rule {
 	}
 	// Programs that probe for these fall back on ENOSYS. clone3 and openat2
 	// keep their flags and mode in memory, where no filter sees them.
+	// pidfd_open is not among them: without it Bun (opencode) learns of the end
+	// of a child before it has read its output, and loses it.
 	add(
 		unix.ENOSYS, "memfd_create", "memfd_secret", "clone3", "openat2",
 		"io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "io_submit",
-		"pidfd_open", "pidfd_send_signal", "userfaultfd", "process_madvise", "process_mrelease",
+		"pidfd_send_signal", "userfaultfd", "process_madvise", "process_mrelease",
 	)
 	// Namespaces, mounts and what sees around them.
 	add(
