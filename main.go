@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"jail/cli"
 	"jail/launch"
@@ -13,6 +14,10 @@ import (
 var version = "unknown"
 
 func main() {
+	// A start is over before collecting garbage pays; the limit is for the look
+	// through very large trees.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(64 << 20)
 	switch os.Args[0] {
 	case launch.StageName:
 		os.Exit(launch.Stage())

@@ -1,11 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
-	"runtime/debug"
 	"slices"
+	"strings"
 
 	"jail/launch"
 	"jail/plan"
@@ -30,25 +31,25 @@ func (a app) run(args []string) int {
 	case len(argv) == 0:
 		return a.fail(&plan.Problem{What: "no command is given", Hint: "jail [flags] [--] COMMAND [ARG...], for example: jail -- opencode"}, statusJail)
 	}
-	return a.fail(a.start(o, argv), statusJail)
+	status, err := a.start(o, argv)
+	if err != nil {
+		return a.fail(err, statusJail)
+	}
+	return status
 }
 
-// start compiles the plan and becomes the command. It returns only on error.
-func (a app) start(o options, argv []string) error {
-	// A start is over before collecting garbage pays; the limit is for the look
-	// through very large trees.
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(64 << 20)
-	p, err := compile(o, argv[0])
+// start compiles the plan and runs the command.
+func (a app) start(o options, argv []string) (status int, err error) {
+	p, err := compile(o, argv[0], launch.Probe)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := p.Enforceable(); err != nil {
-		return err
+		return 0, err
 	}
 	cmd, err := p.Find(argv[0])
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, n := range slices.Concat(p.Tree.Notes, cmd.Notes) {
 		fmt.Fprintf(a.stderr, "jail: note: %s\n", oneLine(n))
@@ -56,7 +57,21 @@ func (a app) start(o options, argv []string) error {
 	if o.verbose {
 		a.summary(p, cmd.Path)
 	}
-	return launch.Run(p, cmd.Path, argv)
+	status, err = launch.Run(p, cmd.Path, argv)
+	if err != nil && p.Mounts {
+		err = cmp.Or(withoutMounts(o, argv[0]), err)
+	}
+	return status, err
+}
+
+// withoutMounts words a failed start when this host refuses what the mounts
+// layer needs: what would be lost, and the waiver. Nil if that is not the cause.
+func withoutMounts(o options, command string) error {
+	p, err := compile(o, command, probeAll)
+	if err != nil || p.Mounts {
+		return nil
+	}
+	return p.Enforceable()
 }
 
 // summary is what -v tells before the command starts.
@@ -68,6 +83,6 @@ func (a app) summary(p plan.Plan, path string) {
 		}
 	}
 	if len(p.Dropped) > 0 {
-		fmt.Fprintf(a.stderr, "jail: not passed on: %v\n", p.Dropped)
+		fmt.Fprintf(a.stderr, "jail: not passed on: %s\n", oneLine(strings.Join(p.Dropped, ", ")))
 	}
 }

@@ -43,8 +43,18 @@ func supervised(p plan.Plan, path string, argv []string) (status int, err error)
 		return 0, err
 	}
 	defer remove(temp)
+	layout := mounts.Compile(p, temp)
+	if layout.Hides() {
+		if layout.Nothing, err = privateTemp(p.Temp, p.UID); err != nil {
+			return 0, err
+		}
+		defer remove(layout.Nothing)
+		if err := mounts.MakeNothing(layout.Nothing); err != nil {
+			return 0, err
+		}
+	}
 	before := snapshot(p)
-	text, err := json.Marshal(order{Plan: p, Layout: mounts.Compile(p, temp), Path: path, Argv: argv, Env: env})
+	text, err := json.Marshal(order{Plan: forStage(p), Layout: layout, Path: path, Argv: argv, Env: env})
 	if err != nil {
 		return 0, err
 	}
@@ -97,6 +107,12 @@ func tell(p plan.Plan, before guard.Snapshot) {
 		}
 		fmt.Fprintf(os.Stderr, "jail: note: %s %q (%s): it runs on the host, look before you use it\n", c.What, c.Path, c.Why)
 	}
+}
+
+// forStage leaves out what only people read: the stage starts sooner.
+func forStage(p plan.Plan) plan.Plan {
+	p.Carves, p.Missing, p.Options, p.Dropped, p.Seeds, p.Env, p.Repositories = nil, nil, nil, nil, nil, nil, nil
+	return p
 }
 
 func stageCommand(files []*os.File) *exec.Cmd {

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"jail/mounts"
 	"jail/plan"
 )
 
@@ -32,20 +31,16 @@ func makeReady(p plan.Plan) (_ plan.Plan, env []string, temp string, err error) 
 	if temp, err = privateTemp(p.Temp, p.UID); err != nil {
 		return p, nil, "", err
 	}
-	// outside is where TMPDIR lies on the host, inside what the command calls it.
-	outside, inside := temp, temp
-	if p.Mounts {
-		outside, inside = filepath.Join(temp, "tmp"), "/tmp"
-		err = mounts.MakeTemp(temp)
-	} else {
-		p, err = p.WithTemp(temp)
-	}
-	if err != nil {
-		return p, nil, temp, err
+	inside := "/tmp" // what the command calls it
+	if !p.Mounts {
+		inside = temp
+		if p, err = p.WithTemp(temp); err != nil {
+			return p, nil, temp, err
+		}
 	}
 	env = append(p.Env, "TMPDIR="+inside)
 	for _, c := range p.Private {
-		if err := os.Mkdir(filepath.Join(outside, c.Name), 0o700); err != nil {
+		if err := os.Mkdir(filepath.Join(temp, c.Name), 0o700); err != nil {
 			return p, nil, temp, err
 		}
 		env = append(env, c.Variable+"="+filepath.Join(inside, c.Name))

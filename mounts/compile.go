@@ -13,9 +13,13 @@ import (
 
 // Layout is what Enter builds, as data.
 type Layout struct {
-	// Temp is a directory on the host that MakeTemp has filled.
-	Temp   string
-	temp   int     // Temp, open
+	// Temp is the directory on the host that becomes /tmp and /var/tmp.
+	Temp string
+	// Nothing is a directory on the host that MakeNothing has filled: what
+	// hides things. It is needed only if something is hidden.
+	Nothing string
+	nothing int // open
+
 	Trees  []Tree  // what differs from the rest, outer before inner
 	Covers []Cover // carve-outs, pins of their parents before them
 	Points []Point // mount points to be made in private directories
@@ -81,6 +85,11 @@ const (
 	execFlags   = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY
 	restFlags   = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY
 )
+
+// Hides tells whether something is hidden.
+func (l Layout) Hides() bool {
+	return slices.ContainsFunc(l.Covers, func(c Cover) bool { return c.Kind == Hide })
+}
 
 // Compile decides which trees get which flags. A grant inside another of the
 // same kind needs no mount of its own: rename and link work within one mount

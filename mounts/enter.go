@@ -22,10 +22,12 @@ import (
 // host gives it.
 func (l *Layout) Enter() error {
 	var err error
-	// /tmp is covered later, but what hides things must still be found, also
-	// when a cover has to be put back: this stays open.
-	if l.temp, err = unix.Open(l.Temp, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("opening %q: %w", l.Temp, err)
+	if l.Hides() {
+		// /tmp is covered later, but this must still be found, also when a cover
+		// has to be put back: it stays open.
+		if l.nothing, err = openDir(l.Nothing); err != nil {
+			return err
+		}
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
@@ -70,6 +72,15 @@ func attachAll(trees []detached) error {
 	return nil
 }
 
+// openDir opens a directory of jail's own on the host.
+func openDir(path string) (int, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("opening %q: %w", path, err)
+	}
+	return fd, nil
+}
+
 // clone takes a detached copy of each tree, identified by its inode: a path that
 // was swapped since the plan was made is an error.
 func (l *Layout) clone() ([]detached, error) {
@@ -106,18 +117,18 @@ func setFlags(at int, path string, set uint64) error {
 }
 
 // privates makes the private directories, with the mount points in them: two
-// from directories on the host, two in memory.
+// are one directory on the host, two are in memory.
 func (l *Layout) privates() ([]detached, error) {
 	var out []detached
-	for name, path := range map[string]string{"tmp": tmp, "vartmp": varTmp} {
-		at, err := unix.Openat(l.temp, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return nil, fmt.Errorf("opening the private %s: %w", name, err)
-		}
+	at, err := openDir(l.Temp)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(at)
+	for _, path := range []string{tmp, varTmp} {
 		fd, err := clone(at, writeFlags)
-		unix.Close(at)
 		if err != nil {
-			return nil, fmt.Errorf("taking the private %s: %w", name, err)
+			return nil, fmt.Errorf("taking the private %s: %w", path, err)
 		}
 		out = append(out, detached{fd, Tree{Path: path}})
 	}
@@ -240,7 +251,7 @@ func (l *Layout) Cover(c Cover) error {
 	switch c.Kind {
 	case Hide:
 		flags = restFlags
-		if source, err = l.nothing(at); err != nil {
+		if source, err = l.empty(at); err != nil {
 			return err
 		}
 		defer unix.Close(source)
@@ -255,9 +266,9 @@ func (l *Layout) Cover(c Cover) error {
 	return unix.MoveMount(fd, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// nothing opens what hides a file or a directory: one of its kind, empty and
+// empty opens what hides a file or a directory: one of its kind, empty and
 // without mode bits, from the directory on the host that was opened at start.
-func (l *Layout) nothing(at int) (int, error) {
+func (l *Layout) empty(at int) (int, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil {
 		return -1, err
@@ -266,5 +277,5 @@ func (l *Layout) nothing(at int) (int, error) {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		name = "nodir"
 	}
-	return unix.Openat(l.temp, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	return unix.Openat(l.nothing, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }

@@ -74,7 +74,7 @@ func (c *compiler) mine(path string) []string {
 		}
 		return nil
 	}
-	budget := 64
+	budget := 24
 	return c.mineBelow(path, &budget)
 }
 
@@ -85,7 +85,7 @@ func (c *compiler) mineBelow(path string, budget *int) []string {
 	if *budget--; *budget < 0 || unix.Lstat(path, &st) != nil {
 		return nil
 	}
-	if int(st.Uid) == c.host.UID || unix.Access(path, unix.W_OK) == nil {
+	if int(st.Uid) == c.host.UID || st.Mode&0o022 != 0 && unix.Access(path, unix.W_OK) == nil {
 		return []string{path}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Nlink < 3 || st.Nlink > 16 {
