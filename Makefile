@@ -54,6 +54,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	scripts/fuzz $(FUZZTIME)
 
 demo: jail ## what jail does, in a minute
+	@scripts/deps demo
 	sh examples/demo.sh
 
 bench: jail ## start-up and throughput, against bare and other sandboxes

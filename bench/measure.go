@@ -33,13 +33,12 @@ type row struct {
 	Ratio  float64 `json:"ratio"`
 }
 
-// compare runs the contest. Contenders that do not work here are named on stderr and left out.
+// compare runs the contest. Contenders that do not work here are left out.
 func (p place) compare(c contest) (table, error) {
 	c.contenders = slices.DeleteFunc(c.contenders, func(d contender) bool {
 		out, err := p.command(d.argv).CombinedOutput()
 		if err != nil {
-			why, _, _ := bytes.Cut(out, []byte("\n"))
-			fmt.Fprintf(os.Stderr, "bench: %s: left out: %s: %v: %s\n", c.command, d.name, err, why)
+			p.leaveOut(d.name, err, out)
 		}
 		return err != nil
 	})
@@ -55,6 +54,16 @@ func (p place) compare(c contest) (table, error) {
 		t.Rows = append(t.Rows, summarise(d.name, times[i], times[0]))
 	}
 	return t, nil
+}
+
+// leaveOut names a contender on stderr, in one line and only once: what fails at one command mostly
+// fails at all.
+func (p place) leaveOut(name string, err error, output []byte) {
+	if !p.leftOut[name] {
+		p.leftOut[name] = true
+		why, _, _ := bytes.Cut(output, []byte("\n"))
+		fmt.Fprintf(os.Stderr, "bench: left out: %s: %v: %s\n", name, err, why)
+	}
 }
 
 // rounds returns the times of each contender, round by round.

@@ -13,6 +13,7 @@ type place struct {
 	root    string
 	project string
 	env     []string
+	leftOut map[string]bool // contenders that do not work here and have been named
 }
 
 // packages is how many packages the project has; each is compiled anew by every build.
@@ -24,7 +25,7 @@ func newPlace() (place, error) {
 		return place{}, err
 	}
 	home := filepath.Join(root, "home")
-	p := place{root: root, project: filepath.Join(home, "project")}
+	p := place{root: root, project: filepath.Join(home, "project"), leftOut: map[string]bool{}}
 	p.env = []string{
 		"HOME=" + home,
 		"PATH=" + os.Getenv("PATH"),

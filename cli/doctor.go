@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -17,21 +17,19 @@ import (
 
 // doctor is `jail doctor`: what can this machine enforce, found by trying.
 func (a app) doctor(args []string) int {
-	flags := flag.NewFlagSet("doctor", flag.ContinueOnError)
-	inside := flags.Bool("inside-namespace", false, "") // how doctor calls itself
-	if status, ok := a.parseOnly(flags, args, usageDoctor); !ok {
+	if status, ok := a.parseOnly("doctor", args, usageDoctor); !ok {
 		return status
-	}
-	if *inside {
-		return tryMount()
 	}
 	h, err := host()
 	if err != nil {
 		return a.fail(err, statusFailed)
 	}
-	launch.Probe(&h)
+	probeAll(&h)
 	a.facts(h)
-	lost := a.hostPromises(h)
+	lost, err := a.hostPromises(h)
+	if err != nil {
+		return a.fail(err, statusFailed)
+	}
 	if !h.Landlock.OK || !h.Seccomp.OK {
 		fmt.Fprintln(a.stdout, "\njail can't run here")
 		return statusFailed
@@ -42,14 +40,22 @@ func (a app) doctor(args []string) int {
 	return statusOK
 }
 
+// probeAll tries the mounts layer too. A run does not: there the stage itself is
+// the trial, and trying first would double its cost.
+func probeAll(h *plan.Host) {
+	launch.Probe(h)
+	if h.Mounts.OK {
+		h.Mounts = namespaces()
+	}
+}
+
 func (a app) facts(h plan.Host) {
 	var u unix.Utsname
 	_ = unix.Uname(&u) // fails only for a bad pointer
 	a.fact("kernel", plan.Fact{OK: true}, unix.ByteSliceToString(u.Release[:]))
 	a.fact("landlock", h.Landlock, fmt.Sprintf("ABI %d", h.ABI))
 	a.fact("seccomp", h.Seccomp, "filters")
-	a.fact("mounts", h.Mounts, "private mount and pid namespace")
-	a.fact("namespaces", namespaces(), "an ordinary user can make them")
+	a.fact("mounts", h.Mounts, "private mount and pid namespaces")
 	a.fact("yama", plan.Fact{OK: true}, yama())
 	if h.UID == 0 {
 		a.fact("root", plan.Fact{Why: "running as root", Remedy: "jail drops all capabilities, but files of root are the machine's: use an ordinary user"}, "")
@@ -69,67 +75,60 @@ func (a app) fact(name string, f plan.Fact, value string) {
 
 // hostPromises prints the promises under an empty policy and returns the
 // waivers that this host needs.
-func (a app) hostPromises(h plan.Host) []string {
+func (a app) hostPromises(h plan.Host) (waivers []string, err error) {
 	pol, err := rules.Parse(rules.Input{Sources: []rules.Source{{Name: "doctor", Text: []byte("profiles = []\n[network]\nconnect = []")}}})
 	if err != nil {
 		panic(err) // our own text
 	}
 	p, err := plan.Compile(pol, h)
 	if err != nil {
-		a.fail(err, statusFailed)
-		return nil
+		return nil, err
 	}
 	fmt.Fprintln(a.stdout)
-	var waivers []string
 	for _, pr := range p.Promises {
 		by := strings.Join(pr.By, ", ")
 		if !pr.Held() {
 			by = "NOT HELD"
-			if pr.Waiver != "" && !strings.Contains(strings.Join(waivers, " "), pr.Waiver) {
+			if pr.Waiver != "" && !slices.Contains(waivers, pr.Waiver) {
 				waivers = append(waivers, pr.Waiver)
 			}
 		}
 		fmt.Fprintf(a.stdout, "%-18s %s\n", by, pr.Text)
 	}
-	return waivers
+	return waivers, nil
 }
 
-// namespaces tries what the mounts layer needs: a user namespace in which this
-// user may mount. AppArmor on Ubuntu 24.04 lets the namespace come into being
-// and then refuses the mount.
+// namespaces tries what the mounts layer begins with: namespaces in which this
+// user may mount. CLONE_NEWNS stands in Unshareflags because package syscall
+// then makes all mounts private in the child, before it executes anything. That
+// is where AppArmor refuses on Ubuntu 24.04: it lets the user namespace come
+// into being, without capabilities.
 func namespaces() plan.Fact {
-	cmd := exec.Command("/proc/self/exe", "doctor", "--inside-namespace")
+	cmd := exec.Command("/proc/self/exe", "version")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}, // execve would drop it otherwise
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC, Unshareflags: syscall.CLONE_NEWNS,
 	}
-	out, err := cmd.CombinedOutput()
-	if err == nil {
-		return plan.Fact{OK: true}
+	if os.Geteuid() != 0 { // root needs no user namespace; package launch makes none for it
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 	}
-	f := plan.Fact{Why: fmt.Sprintf("a user namespace can't be used: %v %s", err, strings.TrimSpace(string(out)))}
+	if err := cmd.Run(); err != nil {
+		return plan.Fact{Why: fmt.Sprintf("private namespaces can't be made: %v", reason(err)), Remedy: namespaceRemedy()}
+	}
+	return plan.Fact{OK: true}
+}
+
+func namespaceRemedy() string {
 	switch {
 	case sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":
-		f.Remedy = "AppArmor restricts them: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+		return "AppArmor restricts them: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
 	case sysctl("kernel/unprivileged_userns_clone") == "0":
-		f.Remedy = "sudo sysctl kernel.unprivileged_userns_clone=1"
+		return "sudo sysctl kernel.unprivileged_userns_clone=1"
 	case sysctl("user/max_user_namespaces") == "0":
-		f.Remedy = "sudo sysctl user.max_user_namespaces=10000"
-	default:
-		f.Remedy = "a container's seccomp filter or another jail refuses them; there --waive mounts is the way"
+		return "sudo sysctl user.max_user_namespaces=10000"
 	}
-	return f
-}
-
-// tryMount is the half that runs inside the namespace.
-func tryMount() int {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		fmt.Println("mount(2):", err)
-		return statusFailed
-	}
-	return statusOK
+	return "a container's seccomp filter or another jail refuses them; there --waive mounts is the way"
 }
 
 func sysctl(name string) string {

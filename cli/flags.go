@@ -21,11 +21,17 @@ type options struct {
 // errHelp says that the usage was asked for.
 var errHelp = flag.ErrHelp
 
-// parse reads flags up to the first word that is none, or "--".
-func (o *options) parse(name string, args []string, more func(*flag.FlagSet)) (rest []string, err error) {
+// newFlags is a set of flags that says nothing by itself: the words are ours.
+func newFlags(name string) *flag.FlagSet {
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {}
+	return fs
+}
+
+// parse reads flags up to the first word that is none, or "--".
+func (o *options) parse(name string, args []string, more func(*flag.FlagSet)) (rest []string, err error) {
+	fs := newFlags(name)
 	fs.Func("rules", "", once(&o.rulesFile))
 	for flagName, list := range map[string]*[]string{
 		"profile": &o.flags.Profiles, "read": &o.flags.Read, "write": &o.flags.Write, "exec": &o.flags.Exec,

@@ -2,23 +2,25 @@ package cli
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 
 	"jail/plan"
 )
 
+// help is `jail help [COMMAND]`.
 func (a app) help(args []string) int {
+	words, status, ok := a.parseWords("help", args, 1, usageMain)
+	if !ok {
+		return status
+	}
 	text := usageMain
-	if len(args) > 0 {
+	if len(words) > 0 {
 		texts := map[string]string{
 			"check": usageCheck, "init": usageInit, "trust": usageTrust, "doctor": usageDoctor,
 			"help": usageMain, "version": usageMain,
 		}
-		var ok bool
-		if text, ok = texts[args[0]]; !ok {
-			return a.fail(&plan.Problem{What: fmt.Sprintf("there is no command %q", args[0]), Hint: "`jail help` lists them"}, statusUsage)
+		if text, ok = texts[words[0]]; !ok {
+			return a.fail(&plan.Problem{What: fmt.Sprintf("there is no command %q", words[0]), Hint: "`jail help` lists them"}, statusUsage)
 		}
 	}
 	fmt.Fprint(a.stdout, text)
@@ -26,33 +28,40 @@ func (a app) help(args []string) int {
 }
 
 func (a app) printVersion(args []string) int {
-	fs := flag.NewFlagSet("version", flag.ContinueOnError)
-	if status, ok := a.parseOnly(fs, args, usageMain); !ok {
+	if status, ok := a.parseOnly("version", args, usageMain); !ok {
 		return status
 	}
 	fmt.Fprintln(a.stdout, "jail", a.version)
 	return statusOK
 }
 
-// parseOnly parses the flags of a command that takes no words. ok is false when
-// the command should end with status.
-func (a app) parseOnly(fs *flag.FlagSet, args []string, usage string) (status int, ok bool) {
-	fs.SetOutput(io.Discard)
+// parseOnly is for a command that takes neither flags nor words. ok is false
+// when the command should end with status.
+func (a app) parseOnly(name string, args []string, usage string) (status int, ok bool) {
+	_, status, ok = a.parseWords(name, args, 0, usage)
+	return status, ok
+}
+
+// parseWords takes --help and at most so many words.
+func (a app) parseWords(name string, args []string, most int, usage string) (words []string, status int, ok bool) {
+	fs := newFlags(name)
 	err := fs.Parse(args)
-	if err != nil {
-		err = flagError(err)
-	}
-	switch {
-	case errors.Is(err, errHelp):
+	if errors.Is(err, errHelp) {
 		fmt.Fprint(a.stdout, usage)
-		return statusOK, false
-	case err == nil && fs.NArg() > 0:
-		err = fmt.Errorf("%q is not expected here", fs.Arg(0))
+		return nil, statusOK, false
 	}
 	if err != nil {
-		return a.fail(&plan.Problem{What: err.Error(), Hint: fmt.Sprintf("`jail %s --help` shows the usage", fs.Name())}, statusUsage), false
+		return nil, a.misused(name, flagError(err)), false
 	}
-	return statusOK, true
+	if words = fs.Args(); len(words) > most {
+		return nil, a.misused(name, fmt.Errorf("%q is not expected here", words[most])), false
+	}
+	return words, statusOK, true
+}
+
+// misused says what is wrong with the words after a command's name.
+func (a app) misused(name string, err error) int {
+	return a.fail(&plan.Problem{What: err.Error(), Hint: fmt.Sprintf("`jail %s --help` shows the usage", name)}, statusUsage)
 }
 
 const usageMain = `jail [flags] [--] COMMAND [ARG...]
@@ -90,9 +99,9 @@ Exit status: the command's own; 128+n if a signal ended it; 125 jail failed;
 
 Examples:
   jail -- opencode
-  jail --waive mounts -- claude
-  jail --read ../docs bash -c 'make && make test'
-  jail -- check                 # a program called check
+  jail --read '../docs?' bash -c 'make && make test'
+  jail --waive mounts -- claude   # where namespaces can't be made
+  jail -- check                   # a program called check, if there is one
 `
 
 const usageCheck = `jail check [flags] [--json] [-- COMMAND]
@@ -103,11 +112,12 @@ the options that the command should be started with. Takes the flags of jail.
 
   --json    the same for machines
 
-Exit status: 0; 1 if the rules can't be enforced here; 2 usage.
+Exit status: 0; 1 if the rules are wrong or can't be enforced here, or if
+COMMAND is not found or may not be executed; 2 usage.
 
 Examples:
   jail check
-  jail check --waive mounts -- claude
+  jail check -- claude
   jail check --json | jq .promises
 `
 
@@ -135,7 +145,7 @@ Example:
 const usageDoctor = `jail doctor
 
 Show which promises this machine can hold and by which layer: the Landlock
-version, seccomp, user namespaces (by trying), Yama; and what to do about what
+version, seccomp, private mounts (by trying), Yama; and what to do about what
 is missing.
 
 Exit status: 0 if jail can run here, with or without waivers; 1 if not; 2 usage.

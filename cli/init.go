@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,8 +14,7 @@ import (
 
 // init is `jail init`: write a commented rule file for this project.
 func (a app) init(args []string) int {
-	flags := flag.NewFlagSet("init", flag.ContinueOnError)
-	if status, ok := a.parseOnly(flags, args, usageInit); !ok {
+	if status, ok := a.parseOnly("init", args, usageInit); !ok {
 		return status
 	}
 	h, err := host()
@@ -27,7 +25,7 @@ func (a app) init(args []string) int {
 	if err := writeNew(path, projectTemplate(markers(h.Tree.Root))); err != nil {
 		return a.fail(err, statusFailed)
 	}
-	fmt.Fprintf(a.stdout, "wrote %s\nread it, change it, then run: jail trust\n", path)
+	fmt.Fprintf(a.stdout, "wrote %q\nread it, change it, then run: jail trust\n", path)
 	return statusOK
 }
 
@@ -35,7 +33,7 @@ func (a app) init(args []string) int {
 func writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return &plan.Problem{What: path + " exists already", Hint: "edit it; jail init never overwrites"}
+		return &plan.Problem{What: fmt.Sprintf("%q exists already", path), Hint: "edit it; jail init never overwrites"}
 	}
 	if err == nil {
 		_, err = f.WriteString(text)
@@ -48,16 +46,17 @@ func writeNew(path, text string) error {
 }
 
 // projectTemplate is a rule file that does what no rule file would do, with the
-// usual changes as comments.
+// usual changes as comments. The profiles are a comment, too: naming them would
+// turn off the choice by command.
 func projectTemplate(found []string) string {
 	profiles := rules.ChosenBy(found)
 	quoted := make([]string, len(profiles))
 	for i, p := range profiles {
 		quoted[i] = fmt.Sprintf("%q", p)
 	}
-	why := "no build file was found"
+	why := "no build file here"
 	if len(found) > 0 {
-		why = "chosen by " + strings.Join(found, ", ")
+		why = strings.Join(found, ", ")
 	}
 	return fmt.Sprintf(templateText, why, strings.Join(quoted, ", "))
 }
@@ -66,12 +65,13 @@ const templateText = `# Rules for jail in this project. "jail check" shows what 
 # They count only after "jail trust", and again after every change.
 version = 1
 
-# Built-in rules to start from (%s).
-# Add the agent you use: "opencode", "claude", "codex", "gemini", "qwen",
-# "aider", "crush", "pi"; in CI "github-actions".
-profiles = [%s]
+# Built-in rules to start from. Absent: chosen by the project (%s)
+# and by the command. Named: these and no others, so add the agent you use:
+# opencode, claude, codex, gemini, qwen, aider, crush, pi; in CI github-actions.
+# profiles = [%s]
 
-# Without one of these layers jail does not start, unless its loss is accepted:
+# Where a layer is missing jail does not start, unless its loss is accepted here.
+# "jail doctor" tells which waivers this machine needs.
 # waive = ["mounts"]
 
 [files]

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"jail/launch"
 	"jail/plan"
 	"jail/rules"
 )
@@ -24,8 +23,8 @@ const maxRules = 256 << 10
 // ruleFile is the name of the project's rule file, and of the user's own.
 const ruleFile = "jail.toml"
 
-// compile gathers what is in play and makes the plan.
-func compile(o options, command string) (plan.Plan, error) {
+// compile gathers what is in play and makes the plan for what probe finds.
+func compile(o options, command string, probe func(*plan.Host)) (plan.Plan, error) {
 	h, err := host()
 	if err != nil {
 		return plan.Plan{}, err
@@ -40,7 +39,7 @@ func compile(o options, command string) (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	launch.Probe(&h)
+	probe(&h)
 	return plan.Compile(pol, h)
 }
 
@@ -108,7 +107,7 @@ func sources(o options, h plan.Host) ([]rules.Source, error) {
 	text, err := readRules(user)
 	switch {
 	case err == nil:
-		out = append(out, rules.Source{Kind: rules.UserFile, Name: user, Text: text})
+		out = append(out, rules.Source{Kind: rules.UserFile, Name: oneLine(user), Text: text})
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, unreadable(user, err)
 	}
@@ -117,7 +116,7 @@ func sources(o options, h plan.Host) ([]rules.Source, error) {
 		if err != nil {
 			return nil, unreadable(o.rulesFile, err)
 		}
-		return append(out, rules.Source{Kind: rules.RulesFile, Name: o.rulesFile, Text: text}), nil
+		return append(out, rules.Source{Kind: rules.RulesFile, Name: oneLine(o.rulesFile), Text: text}), nil
 	}
 	project, err := projectRules(h)
 	if err != nil || project == nil {
@@ -143,14 +142,14 @@ func projectRules(h plan.Host) (*rules.Source, error) {
 	}
 	switch known[path] {
 	case digest(text):
-		return &rules.Source{Kind: rules.ProjectFile, Name: path, Text: text}, nil
+		return &rules.Source{Kind: rules.ProjectFile, Name: oneLine(path), Text: text}, nil
 	case "":
 		return nil, &plan.Problem{
-			What: path + " is not trusted yet", Hint: "read it, then run `jail trust`; or name another file with --rules",
+			What: fmt.Sprintf("%q is not trusted yet", path), Hint: "read it, then run `jail trust`; or name another file with --rules",
 		}
 	}
 	return nil, &plan.Problem{
-		What: path + " has changed since it was trusted", Hint: "read what changed, then run `jail trust` again",
+		What: fmt.Sprintf("%q has changed since it was trusted", path), Hint: "read what changed, then run `jail trust` again",
 	}
 }
 
@@ -214,6 +213,6 @@ func tilde(path, home string) string {
 
 // parseable tells whether a text is a valid rule file.
 func parseable(path string, text []byte) error {
-	_, err := rules.Parse(rules.Input{Sources: []rules.Source{{Kind: rules.ProjectFile, Name: path, Text: text}}})
+	_, err := rules.Parse(rules.Input{Sources: []rules.Source{{Kind: rules.ProjectFile, Name: oneLine(path), Text: text}}})
 	return err
 }

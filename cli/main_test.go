@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -200,11 +201,24 @@ func TestTemplateParses(t *testing.T) {
 	for _, found := range [][]string{nil, {"go.mod"}, {"package.json", "Makefile"}, rules.Markers()} {
 		text := projectTemplate(found)
 		must(t, parseable("jail.toml", []byte(text)))
-		with, err := rules.Parse(rules.Input{Sources: []rules.Source{{Kind: rules.ProjectFile, Name: "jail.toml", Text: []byte(text)}}, Markers: found})
-		must(t, err)
-		without, err := rules.Parse(rules.Input{Markers: found})
-		must(t, err)
-		if d := cmp.Diff(without.Profiles(), with.Profiles()); d != "" {
+		for _, command := range []string{"", "claude", "opencode", "aider", "sh"} {
+			with, err := rules.Parse(rules.Input{
+				Sources: []rules.Source{{Kind: rules.ProjectFile, Name: "jail.toml", Text: []byte(text)}}, Markers: found, Command: command,
+			})
+			must(t, err)
+			without, err := rules.Parse(rules.Input{Markers: found, Command: command})
+			must(t, err)
+			if d := cmp.Diff(without.Profiles(), with.Profiles()); d != "" {
+				t.Errorf("%q: %s", command, d)
+			}
+		}
+		var shown []string // in the comment that names the profiles
+		for line := range strings.Lines(text) {
+			if list, ok := strings.CutPrefix(line, "# profiles = "); ok {
+				must(t, json.Unmarshal([]byte(list), &shown))
+			}
+		}
+		if d := cmp.Diff(rules.ChosenBy(found), shown); d != "" {
 			t.Error(d)
 		}
 		// The examples in comments are valid, too.
@@ -252,6 +266,9 @@ func TestMainWords(t *testing.T) {
 		{[]string{"-h"}, 0, "jail [flags] [--] COMMAND", ""},
 		{[]string{"help"}, 0, "jail [flags] [--] COMMAND", ""},
 		{[]string{"help", "check"}, 0, "jail check", ""},
+		{[]string{"help", "--help"}, 0, "jail [flags] [--] COMMAND", ""},
+		{[]string{"help", "check", "junk"}, 2, "", "jail: error: \"junk\" is not expected here\njail: hint: `jail help --help` shows the usage\n"},
+		{[]string{"help", "--nonsense"}, 2, "", "jail: error: there is no flag --nonsense\njail: hint: `jail help --help` shows the usage\n"},
 		{[]string{"help", "nonsense"}, 2, "", "jail: error: there is no command \"nonsense\"\njail: hint: `jail help` lists them\n"},
 		{[]string{"version"}, 0, "jail v1\n", ""},
 		{[]string{"--version"}, 0, "jail v1\n", ""},
@@ -329,20 +346,20 @@ func TestProjectRules(t *testing.T) {
 	}
 	check("none")
 	must(t, os.WriteFile("jail.toml", []byte("version = 1"), 0o600))
-	check("~/p/jail.toml is not trusted yet")
+	check(`"~/p/jail.toml" is not trusted yet`)
 	if status := Main("v", []string{"trust"}, io.Discard, io.Discard); status != 0 {
 		t.Fatalf("jail trust: %d", status)
 	}
 	check("used: version = 1")
 	must(t, os.WriteFile("jail.toml", []byte("version = 1\n"), 0o600))
-	check("~/p/jail.toml has changed since it was trusted")
+	check(`"~/p/jail.toml" has changed since it was trusted`)
 	must(t, os.WriteFile("jail.toml", []byte("version = 1"), 0o600))
 	check("used: version = 1")
 	must(t, os.WriteFile("jail.toml", []byte("nonsense"), 0o600))
 	if status := Main("v", []string{"trust"}, io.Discard, io.Discard); status != 1 {
 		t.Errorf("jail trust of nonsense: %d", status)
 	}
-	check("~/p/jail.toml has changed since it was trusted")
+	check(`"~/p/jail.toml" has changed since it was trusted`)
 	must(t, os.Remove("jail.toml"))
 	must(t, unix.Mkfifo("jail.toml", 0o600))
 	check(`rule file "~/p/jail.toml": not a regular file`)

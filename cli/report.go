@@ -1,121 +1,156 @@
 package cli
 
 import (
-	"fmt"
+	"errors"
+	"slices"
 	"strings"
+
+	"jail/plan"
+	"jail/rules"
 )
 
-// text is the report for people.
-func (r report) text(home string) string {
-	var b strings.Builder
-	head := func(s string) { fmt.Fprintf(&b, "\n%s\n", s) }
-	fmt.Fprintf(&b, "project   %s\nprofiles  %s\nlandlock  ABI %d\n", oneLine(r.Tree), strings.Join(r.Profiles, ", "), r.Landlock)
-	if c := r.Command; c != nil {
-		r.commandText(&b)
-	}
-
-	head("grants (a path and all beneath it)")
-	for _, g := range r.Grants {
-		path := oneLine(tilde(g.Path, home))
-		if g.Create {
-			path += " (will be made)"
-		}
-		fmt.Fprintf(&b, "  %-12s %-44s %s\n", strings.TrimPrefix(g.Access, "read+"), path, at(g.Rules))
-	}
-	r.carveText(head, &b, home)
-
-	head("promises")
-	for _, p := range r.Promises {
-		switch {
-		case p.Waived:
-			fmt.Fprintf(&b, "  WAIVED   %s (%s)\n", p.Text, p.From)
-		case p.Opened != "":
-			fmt.Fprintf(&b, "  open     %s: %s\n", p.Text, p.Opened)
-		case len(p.By) > 0:
-			fmt.Fprintf(&b, "  held     %s (%s)\n", p.Text, strings.Join(p.By, ", "))
-		default:
-			fmt.Fprintf(&b, "  NOT HELD %s\n", p.Text)
-		}
-		for _, l := range p.Lost {
-			if p.Waived || !p.Held() {
-				fmt.Fprintf(&b, "             %s\n", oneLine(l))
-			}
-		}
-	}
-
-	head("environment")
-	fmt.Fprintf(&b, "  passed   %s\n", strings.Join(r.Environment.Passed, ", "))
-	fmt.Fprintf(&b, "  private  %s (lost at exit)\n", strings.Join(r.Environment.Private, ", "))
-	if len(r.Environment.Dropped) > 0 {
-		fmt.Fprintf(&b, "  dropped  %s\n", strings.Join(r.Environment.Dropped, ", "))
-	}
-	r.restText(head, &b)
-	return b.String()
+// report is the answer of `jail check --json`. Version changes when a field
+// changes its meaning or goes away.
+type report struct {
+	Version     int             `json:"version"`
+	Jail        string          `json:"jail"`
+	Enforceable bool            `json:"enforceable"`
+	Problem     string          `json:"problem,omitempty"`
+	Hint        string          `json:"hint,omitempty"`
+	Tree        string          `json:"tree"`
+	Profiles    []string        `json:"profiles"`
+	Landlock    int             `json:"landlock_abi"`
+	Grants      []reportGrant   `json:"grants"`
+	CarveOuts   []reportCarve   `json:"carve_outs"`
+	Promises    []plan.Promise  `json:"promises"`
+	Waivers     []reportRule    `json:"waivers"`
+	Environment reportEnv       `json:"environment"`
+	Limits      []reportLimit   `json:"limits"`
+	Missing     []reportRule    `json:"missing"`
+	Options     []reportOptions `json:"start_options"`
+	Notes       []string        `json:"notes"`
+	Command     *reportCommand  `json:"command,omitempty"`
 }
 
-func (r report) commandText(b *strings.Builder) {
-	c := r.Command
-	if c.Error == "" {
-		fmt.Fprintf(b, "command   %s\n", oneLine(c.Path))
-	} else {
-		fmt.Fprintf(b, "command   %s\n          %s\n", oneLine(c.Error), oneLine(c.Hint))
+type reportGrant struct {
+	Path   string       `json:"path"`
+	Access string       `json:"access"`
+	Create bool         `json:"create,omitempty"`
+	Rules  []reportRule `json:"rules"`
+}
+
+type reportRule struct {
+	Text string `json:"text"`
+	At   string `json:"at"`
+}
+
+type reportCarve struct {
+	Kind    string `json:"kind"`
+	Path    string `json:"path"`
+	At      string `json:"at"`
+	State   string `json:"state"`
+	Pattern bool   `json:"pattern,omitempty"`
+}
+
+type reportEnv struct {
+	Passed  []string `json:"passed"`  // names only: values may be secret
+	Dropped []string `json:"dropped"` // likewise
+	Private []string `json:"private"` // point into the private TMPDIR
+}
+
+type reportLimit struct {
+	Name  string `json:"name"`
+	Value uint64 `json:"value"`
+}
+
+type reportOptions struct {
+	Profile string   `json:"profile"`
+	Options []string `json:"options"`
+	Why     string   `json:"why"`
+}
+
+type reportCommand struct {
+	Name  string   `json:"name"`
+	Path  string   `json:"path,omitempty"`
+	Error string   `json:"error,omitempty"`
+	Hint  string   `json:"hint,omitempty"`
+	Notes []string `json:"notes,omitempty"`
+}
+
+func newReport(version string, p plan.Plan, command string) report {
+	r := report{
+		Version: 1, Jail: version, Enforceable: true, Tree: p.Tree.Root, Profiles: p.Profiles, Landlock: p.ABI,
+		Grants: grantsOf(p), CarveOuts: carvesOf(p), Promises: p.Promises, Environment: variablesOf(p),
+		Waivers: each(p.Waivers, func(w rules.Waiver) reportRule { return reportRule{w.Name, w.From.String()} }),
+		Limits:  each(p.Limits, func(l plan.Limit) reportLimit { return reportLimit{l.Name, l.Value} }),
+		Missing: each(p.Missing, func(m plan.Missing) reportRule { return reportRule{m.Text, m.At.String()} }),
+		Options: each(p.Options, func(o rules.StartOption) reportOptions { return reportOptions(o) }),
+		Notes:   append([]string{}, p.Tree.Notes...),
 	}
-	for _, n := range c.Notes {
-		fmt.Fprintf(b, "          %s\n", oneLine(n))
+	var problem *plan.Problem
+	if errors.As(p.Enforceable(), &problem) {
+		r.Enforceable, r.Problem, r.Hint = false, problem.What, problem.Hint
+	}
+	if command != "" {
+		r.Command = findCommand(p, command)
+	}
+	return r
+}
+
+// each converts a list. The result is never nil: a script reads [], not null.
+func each[A, B any](list []A, convert func(A) B) []B {
+	out := make([]B, len(list))
+	for i, v := range list {
+		out[i] = convert(v)
+	}
+	return out
+}
+
+func grantsOf(p plan.Plan) []reportGrant {
+	return each(slices.Collect(p.Grants()), func(g plan.Grant) reportGrant {
+		return reportGrant{
+			Path: g.Path, Access: g.Access.String(), Create: g.Create,
+			Rules: each(g.From, func(u plan.Use) reportRule { return reportRule{u.Text, u.At.String()} }),
+		}
+	})
+}
+
+func carvesOf(p plan.Plan) []reportCarve {
+	return each(p.Carves, func(c plan.Carve) reportCarve {
+		return reportCarve{Kind: c.Word(), Path: c.Path, At: c.At.String(), State: carveState(p, c), Pattern: c.Glob}
+	})
+}
+
+func carveState(p plan.Plan, c plan.Carve) string {
+	switch {
+	case c.Absent:
+		return "absent: reported, not enforced"
+	case !c.Open():
+		return "held: no grant reaches it"
+	case p.Mounts:
+		return "held by mounts"
+	}
+	return "not held"
+}
+
+func variablesOf(p plan.Plan) reportEnv {
+	passed := each(p.Env, func(kv string) string {
+		name, _, _ := strings.Cut(kv, "=")
+		return name
+	})
+	slices.Sort(passed)
+	private := each(p.Private, func(c plan.Private) string { return c.Variable })
+	return reportEnv{
+		Passed: passed, Dropped: append([]string{}, p.Dropped...), Private: append([]string{"TMPDIR"}, private...),
 	}
 }
 
-// carveText lists the carve-outs that say something: those that no grant
-// reaches hold by themselves and are only counted.
-func (r report) carveText(head func(string), b *strings.Builder, home string) {
-	head("carve-outs")
-	idle := 0
-	for _, c := range r.CarveOuts {
-		if c.State == "not held" || strings.HasPrefix(c.State, "held by") {
-			fmt.Fprintf(b, "  %-12s %-44s %s (%s)\n", c.Kind, oneLine(tilde(c.Path, home)), c.At, c.State)
-		} else {
-			idle++
-		}
+func findCommand(p plan.Plan, name string) *reportCommand {
+	cmd, err := p.Find(name)
+	rc := &reportCommand{Name: name, Path: cmd.Path, Notes: cmd.Notes}
+	var problem *plan.Problem
+	if errors.As(err, &problem) {
+		rc.Error, rc.Hint = problem.What, problem.Hint
 	}
-	fmt.Fprintf(b, "  %d more are absent or in no grant (--json lists them)\n", idle)
-}
-
-func (r report) restText(head func(string), b *strings.Builder) {
-	if len(r.Limits) > 0 {
-		head("limits of each process")
-		for name, v := range r.Limits {
-			fmt.Fprintf(b, "  %-12s %v\n", name, v)
-		}
-	}
-	if len(r.Options) > 0 {
-		head("start options")
-		for _, o := range r.Options {
-			fmt.Fprintf(b, "  %s %s\n             %s\n", o.Profile, strings.Join(o.Options, " "), o.Why)
-		}
-	}
-	if len(r.Missing) > 0 {
-		head("absent, and allowed to be")
-		var names []string
-		for _, m := range r.Missing {
-			names = append(names, m.Text)
-		}
-		fmt.Fprintf(b, "  %s\n", strings.Join(names, " "))
-	}
-	if len(r.Notes) > 0 {
-		head("notes")
-		for _, n := range r.Notes {
-			fmt.Fprintf(b, "  %s\n", oneLine(n))
-		}
-	}
-	if !r.Enforceable {
-		fmt.Fprintf(b, "\nNOT ENFORCEABLE here: jail would refuse to start\n  %s\n", r.Hint)
-	}
-}
-
-func at(rules []reportRule) string {
-	var s []string
-	for _, r := range rules {
-		s = append(s, r.At)
-	}
-	return strings.Join(s, ", ")
+	return rc
 }

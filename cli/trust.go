@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -51,7 +50,7 @@ func trusted(dir string) (map[string]string, error) {
 	}
 	var rec trustRecords
 	if err := toml.Unmarshal(text, &rec); err != nil {
-		return nil, &plan.Problem{What: rules.SyntaxProblem(path, err).Error(), Hint: "mend the file or remove it; then trust your projects again"}
+		return nil, &plan.Problem{What: rules.SyntaxProblem(oneLine(path), err).Error(), Hint: "mend the file or remove it; then trust your projects again"}
 	}
 	known := map[string]string{}
 	for _, r := range rec.Trusted {
@@ -62,8 +61,7 @@ func trusted(dir string) (map[string]string, error) {
 
 // trust is `jail trust`: show the project's rule file and record its digest.
 func (a app) trust(args []string) int {
-	fs := flag.NewFlagSet("trust", flag.ContinueOnError)
-	if status, ok := a.parseOnly(fs, args, usageTrust); !ok {
+	if status, ok := a.parseOnly("trust", args, usageTrust); !ok {
 		return status
 	}
 	if err := a.recordTrust(); err != nil {
@@ -80,7 +78,7 @@ func (a app) recordTrust() error {
 	path := filepath.Join(h.Tree.Root, ruleFile)
 	text, err := readRules(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &plan.Problem{What: path + " does not exist", Hint: "`jail init` writes one"}
+		return &plan.Problem{What: fmt.Sprintf("%q does not exist", path), Hint: "`jail init` writes one"}
 	}
 	if err != nil {
 		return unreadable(path, err)
@@ -89,10 +87,14 @@ func (a app) recordTrust() error {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "%s\n", strings.TrimRight(printable(string(text)), "\n"))
-	if err := record(configDir(h.Home), path, digest(text)); err != nil {
-		return &plan.Problem{What: fmt.Sprintf("the trust can't be recorded: %v", reason(err)), Hint: "inside a jail nothing can be trusted; outside, make " + configDir(h.Home) + " writable"}
+	dir := configDir(h.Home)
+	if err := record(dir, path, digest(text)); err != nil {
+		return &plan.Problem{
+			What: fmt.Sprintf("the trust can't be recorded in %q: %v", dir, reason(err)),
+			Hint: "inside a jail nothing can be trusted; outside, make that directory writable",
+		}
 	}
-	fmt.Fprintf(a.stderr, "jail: trusted %s, sha256 %s\n", path, digest(text))
+	fmt.Fprintf(a.stderr, "jail: trusted %q, sha256 %s\n", path, digest(text))
 	return nil
 }
 

@@ -24,7 +24,6 @@ func machineAttacks() []attack {
 			return err
 		}},
 		setsIDByPath("chmod", unix.SYS_CHMOD, unix.S_ISUID|0o755),
-		setsIDByPath("mkdir", unix.SYS_MKDIR, unix.S_ISGID|0o755),
 		setsIDByPath("creat", unix.SYS_CREAT, unix.S_ISUID|0o755),
 		setsIDByPath("open", unix.SYS_OPEN, unix.O_CREAT|unix.O_WRONLY, unix.S_ISUID|0o755),
 		setsIDByPath("mknod", unix.SYS_MKNOD, unix.S_IFREG|unix.S_ISGID|0o755, 0),

@@ -208,7 +208,6 @@ func setIDAttacks() []attack {
 			_, err := unix.Openat(unix.AT_FDCWD, w.Project, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, unix.S_ISUID|0o755)
 			return err
 		}),
-		sets("mkdirat", func(w attackWorld) error { return unix.Mkdirat(unix.AT_FDCWD, w.in("d"), unix.S_ISGID|0o755) }),
 		sets("mknodat", func(w attackWorld) error {
 			return unix.Mknodat(unix.AT_FDCWD, w.in("x"), unix.S_IFREG|unix.S_ISUID|0o755, 0)
 		}),

@@ -203,7 +203,7 @@ func (a attack) check(t *testing.T, n neighbourhood) {
 	control := newScene(t, a, n)
 	got, r := control.play(t)
 	if slices.Contains(a.absent, got) {
-		testenv.Need(t, a.name, fmt.Errorf("a kernel that has it; bare: %w", got))
+		testenv.Need(t, "kernel feature", fmt.Errorf("%s; bare: %w", a.name, got))
 	}
 	if !slices.Contains(bare, got) {
 		t.Fatalf("control: %s; want %s\n%s%s", show(got), show(bare...), r.Stdout, r.Stderr)

@@ -50,7 +50,7 @@ func TestCLICheckLists(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.Stdout), &raw); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"profiles", "grants", "carve_outs", "promises", "waivers", "missing", "start_options", "notes"} {
+	for _, key := range []string{"profiles", "grants", "carve_outs", "promises", "waivers", "limits", "missing", "start_options", "notes"} {
 		if _, ok := raw[key].([]any); !ok {
 			t.Errorf("%s: %v is no list", key, raw[key])
 		}
@@ -68,11 +68,15 @@ func TestCLICheckLists(t *testing.T) {
 
 func TestCLICheckStatus(t *testing.T) {
 	w := testenv.NewWorld(t)
-	rep, r := cliCheck(t, w, nil)
+	var rep cliReport
+	r := cliInside(t, w, "check", "--json")
+	if err := json.Unmarshal([]byte(r.Stdout), &rep); err != nil {
+		t.Fatalf("%v: %+v", err, r)
+	}
 	if r.Status != 1 || rep.Enforceable || rep.Problem == "" || !strings.Contains(rep.Hint, "--waive mounts") {
 		t.Errorf("without the waiver: status %d, problem %q, hint %q", r.Status, rep.Problem, rep.Hint)
 	}
-	if r := cliRun(t, w, nil, "check"); r.Status != 1 || !strings.Contains(r.Stdout, "NOT ENFORCEABLE") || !strings.Contains(r.Stdout, "--waive mounts") {
+	if r := cliInside(t, w, "check"); r.Status != 1 || !strings.Contains(r.Stdout, "NOT ENFORCEABLE") || !strings.Contains(r.Stdout, "--waive mounts") {
 		t.Errorf("without the waiver, for people: %+v", r)
 	}
 	rep, r = cliCheck(t, w, nil, "--waive", "mounts", "--", "no-such-command")

@@ -111,6 +111,34 @@ func TestCLIProfileClaude(t *testing.T) {
 	}
 }
 
+// A directory of the user's own choice is kept.
+func TestCLIProfileClaudeElsewhere(t *testing.T) {
+	w := testenv.NewWorld(t)
+	w.WriteFile(t, filepath.Join(w.Home, ".claude.json"), "state")
+	dir := filepath.Join(w.Home, ".config", "claude")
+	line := `echo $CLAUDE_CONFIG_DIR; cat "$CLAUDE_CONFIG_DIR/.claude.json"; echo x > "$CLAUDE_CONFIG_DIR/new"`
+	r := evRun(t, w, "", []string{"CLAUDE_CONFIG_DIR=" + dir}, append(evJailed(t, "--profile", "claude"), "sh", "-c", line)...)
+	if r != (testenv.Result{Stdout: dir + "\nstate"}) {
+		t.Errorf("got %+v", r)
+	}
+	if _, err := os.Stat(filepath.Join(w.Home, ".claude")); err == nil {
+		t.Error("the usual directory was made")
+	}
+}
+
+// yarn keeps tokens in its files in HOME; the project's own are read.
+func TestCLIProfileYarn(t *testing.T) {
+	w := testenv.NewWorld(t)
+	for _, name := range []string{".yarnrc", ".yarnrc.yml"} {
+		w.WriteFile(t, filepath.Join(w.Home, name), w.SecretText)
+		w.WriteFile(t, filepath.Join(w.Project, name), "project\n")
+	}
+	r := evRun(t, w, "", nil, append(evJailed(t, "--profile", "node"), "sh", "-c", `cat .yarnrc .yarnrc.yml ~/.yarnrc ~/.yarnrc.yml`)...)
+	if r.Stdout != "project\nproject\n" || strings.Count(r.Stderr, "Permission denied") != 2 {
+		t.Errorf("got %+v", r)
+	}
+}
+
 // Without ~/.claude.json there is nothing to copy, and claude starts.
 func TestCLIProfileClaudeFresh(t *testing.T) {
 	w := testenv.NewWorld(t)

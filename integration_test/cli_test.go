@@ -24,7 +24,7 @@ func TestCLIHelp(t *testing.T) {
 		words [][]string
 		want  []string
 	}{
-		{[][]string{{"help"}, {"--help"}, {"-h"}, {"help", "help"}}, []string{"jail [flags] [--] COMMAND", "Exit status", "Examples:\n", "--waive NAME"}},
+		{[][]string{{"help"}, {"--help"}, {"-h"}, {"help", "help"}, {"help", "--help"}, {"help", "-h"}}, []string{"jail [flags] [--] COMMAND", "Exit status", "Examples:\n", "--waive NAME"}},
 		{[][]string{{"help", "check"}, {"check", "--help"}, {"check", "-h"}}, []string{"jail check [flags]", "--json", "Exit status"}},
 		{[][]string{{"help", "init"}, {"init", "--help"}}, []string{"jail init\n", "Never overwrites", "Exit status"}},
 		{[][]string{{"help", "trust"}, {"trust", "--help"}}, []string{"jail trust\n", "SHA-256", "Exit status"}},
@@ -70,6 +70,8 @@ func TestCLIUsage(t *testing.T) {
 		want  string
 	}{
 		{[]string{"help", "chekc"}, `there is no command "chekc"`},
+		{[]string{"help", "check", "junk"}, `"junk" is not expected here`},
+		{[]string{"help", "--all"}, "--all"},
 		{[]string{"check", "--jsno"}, "--jsno"},
 		{[]string{"init", "here"}, `"here" is not expected here`},
 		{[]string{"trust", "--force"}, "--force"},
@@ -133,9 +135,10 @@ func TestCLIVerbose(t *testing.T) {
 }
 
 func TestCLIDoctor(t *testing.T) {
+	needMounts(t)
 	w := testenv.NewWorld(t)
 	r := cliRun(t, w, nil, "doctor")
-	for _, want := range []string{"kernel ", "landlock ", "seccomp ", "mounts ", "yama ", "NOT HELD", "jail runs here with: --waive mounts\n"} {
+	for _, want := range []string{"kernel ", "landlock ", "seccomp ", "mounts      private", "yama "} {
 		if !strings.Contains(r.Stdout, want) {
 			t.Errorf("doctor lacks %q:\n%s", want, r.Stdout)
 		}
@@ -146,22 +149,43 @@ func TestCLIDoctor(t *testing.T) {
 	if got := strings.Contains(r.Stdout, "running as root"); got != (os.Getuid() == 0) {
 		t.Errorf("doctor speaks of root: %v", got)
 	}
-	// The waiver that it names is the one that works.
-	if r := cliRun(t, w, nil, "--", "true"); r.Status != 125 || !strings.Contains(r.Stderr, "--waive mounts") || !badShape.MatchString(r.Stderr) {
+	if strings.Contains(r.Stdout, "mounts      NO") || strings.Contains(r.Stdout, "--waive mounts") {
+		t.Errorf("doctor misses namespaces:\n%s", r.Stdout)
+	}
+	for _, flags := range [][]string{nil, {"--waive", "mounts"}} {
+		if r := cliRun(t, w, nil, append(flags, "--", "true")...); r != (testenv.Result{}) {
+			t.Errorf("%q: %+v", flags, r)
+		}
+	}
+}
+
+// In a jail, where no namespaces can be made, doctor tells the truth too. The
+// waiver that it names is the one that works.
+func TestCLIDoctorInside(t *testing.T) {
+	w := testenv.NewWorld(t)
+	r := cliInside(t, w, "doctor")
+	if r.Status != 0 || r.Stderr != "" || !strings.Contains(r.Stdout, "mounts      NO: ") || !strings.Contains(r.Stdout, "NOT HELD") {
+		t.Errorf("got %+v", r)
+	}
+	if strings.Count(r.Stdout, "jail runs here with: --waive mounts\n") != 1 {
+		t.Errorf("doctor names no waiver:\n%s", r.Stdout)
+	}
+	r = cliInside(t, w, "--", "touch", "marker")
+	if r.Status != 125 || r.Stdout != "" || !strings.Contains(r.Stderr, "--waive mounts") || !badShape.MatchString(r.Stderr) {
 		t.Errorf("without the waiver: %+v", r)
 	}
-	if r := w.Jail(t, "--", "true"); r != (testenv.Result{}) {
+	if _, err := os.Stat(filepath.Join(w.Project, "marker")); err == nil {
+		t.Error("without the waiver the command was started")
+	}
+	if r := cliInside(t, w, "--waive", "mounts", "--", "true"); r != (testenv.Result{}) {
 		t.Errorf("with the waiver: %+v", r)
 	}
 }
 
-// In the jail doctor tells the truth too, and does not hang or crash.
-func TestCLIDoctorInside(t *testing.T) {
-	w := testenv.NewWorld(t)
-	r := w.Jail(t, "--exec", testenv.JailBin(t), "--", testenv.JailBin(t), "doctor")
-	if r.Status != 0 || r.Stderr != "" || !strings.Contains(r.Stdout, "namespaces  NO: ") {
-		t.Errorf("got %+v", r)
-	}
+// cliInside runs `jail WORD...` in a jail, which refuses namespaces.
+func cliInside(t *testing.T, w *testenv.World, words ...string) testenv.Result {
+	t.Helper()
+	return evRun(t, w, "", nil, append(badNested(t, 1, testenv.JailBin(t)), words...)...)
 }
 
 // cliReport is what scripts read of `jail check --json`.

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,10 +71,10 @@ func TestCLITrust(t *testing.T) {
 	w := testenv.NewWorld(t)
 	file := filepath.Join(w.Project, "jail.toml")
 	w.WriteFile(t, file, cliReadRules)
-	cliRefused(t, w, file+" is not trusted yet", "`jail trust`")
+	cliRefused(t, w, fmt.Sprintf("%q is not trusted yet", file), "`jail trust`")
 
 	r := cliRun(t, w, nil, "trust")
-	if r.Status != 0 || r.Stdout != cliReadRules || !strings.HasPrefix(r.Stderr, "jail: trusted "+file+", sha256 ") {
+	if r.Status != 0 || r.Stdout != cliReadRules || !strings.HasPrefix(r.Stderr, fmt.Sprintf("jail: trusted %q, sha256 ", file)) {
 		t.Errorf("trust: %+v", r)
 	}
 	if !cliReads(t, w) {
@@ -84,7 +85,7 @@ func TestCLITrust(t *testing.T) {
 	if r := w.Jail(t, "--", "sh", "-c", "echo '# more' >> jail.toml"); r.Status != 0 {
 		t.Fatalf("%+v", r)
 	}
-	cliRefused(t, w, file+" has changed since it was trusted", "`jail trust` again")
+	cliRefused(t, w, fmt.Sprintf("%q has changed since it was trusted", file), "`jail trust` again")
 	w.WriteFile(t, file, cliReadRules)
 	if !cliReads(t, w) {
 		t.Error("the same bytes again are not used")
@@ -164,7 +165,7 @@ func TestCLITrustIsNarrow(t *testing.T) {
 	if r.Status != 1 {
 		t.Errorf("got %+v", r)
 	}
-	badInput{want: []string{"jail.toml does not exist", "jail init"}}.checkMessage(t, r.Stderr)
+	badInput{want: []string{"jail.toml\" does not exist", "jail init"}}.checkMessage(t, r.Stderr)
 }
 
 // What init writes changes nothing until somebody does.
@@ -175,17 +176,21 @@ func TestCLIInit(t *testing.T) {
 			w.WriteFile(t, filepath.Join(w.Project, marker), "")
 		}
 		evMkdir(t, filepath.Join(w.Home, ".config", "jail"))
-		before, _ := cliCheck(t, w, nil, "--waive", "mounts")
+		words := []string{"--waive", "mounts", "--", "claude"} // naming profiles would turn off the choice by command
+		before, _ := cliCheck(t, w, nil, words...)
 		evMkdir(t, filepath.Join(w.Project, "deep"))
 		out := evMust(t, w, "project/deep", testenv.JailBin(t), "init")
 		file := filepath.Join(w.Project, "jail.toml")
 		text, err := os.ReadFile(file)
-		if err != nil || !strings.Contains(out, "wrote "+file) || !strings.Contains(out, "jail trust") {
+		if err != nil || !strings.Contains(out, fmt.Sprintf("wrote %q\n", file)) || !strings.Contains(out, "jail trust") {
 			t.Fatalf("%v, init said %q", err, out)
 		}
 		cliRefused(t, w, "not trusted yet")
 		evMust(t, w, "", testenv.JailBin(t), "trust")
-		after, _ := cliCheck(t, w, nil, "--waive", "mounts")
+		after, _ := cliCheck(t, w, nil, words...)
+		if !slices.Contains(after.Profiles, "claude") {
+			t.Errorf("profiles of claude: %q", after.Profiles)
+		}
 		if d := cmp.Diff(cliButFile(before), cliButFile(after)); d != "" {
 			t.Errorf("%q: without the file -, with it +: %s", marker, d)
 		}
@@ -195,7 +200,7 @@ func TestCLIInit(t *testing.T) {
 		if r.Status != 1 || r.Stdout != "" || string(again) != string(text) {
 			t.Errorf("a second init: %+v", r)
 		}
-		badInput{want: []string{file + " exists already", "never overwrites"}}.checkMessage(t, r.Stderr)
+		badInput{want: []string{fmt.Sprintf("%q exists already", file), "never overwrites"}}.checkMessage(t, r.Stderr)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"jail/internal/testenv"
@@ -114,24 +115,37 @@ func TestEverydayLinks(t *testing.T) {
 	}
 }
 
-// A large tree is not walked at start.
+// A large tree is looked into only so far, and what is installed in it not at
+// all.
 func TestEverydayLargeTree(t *testing.T) {
-	if testing.Short() {
-		testenv.Need(t, "long tests", os.ErrDeadlineExceeded)
-	}
+	evNeedProgram(t, "strace")
 	w := testenv.NewWorld(t)
-	for i := range 100 {
-		dir := filepath.Join(w.Project, "many", fmt.Sprint(i))
-		evMkdir(t, dir)
-		for j := range 1000 {
-			f, err := os.Create(filepath.Join(dir, fmt.Sprint(j)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.Close()
+	jailed := append(evJailed(t), "cat", "README.md")
+	small := evDirReads(t, w, jailed...)
+	grow := func(below string, n int) {
+		for i := range n {
+			evMkdir(t, filepath.Join(w.Project, below, fmt.Sprint(i)))
 		}
 	}
-	if r := w.Jail(t, "--", "cat", "README.md"); r.Stdout != "# project\n" || r.Status != 0 {
-		t.Errorf("got %+v", r)
+	grow("node_modules", 100)
+	if reads := evDirReads(t, w, jailed...); reads != small {
+		t.Errorf("with installed packages directories are read %d times, without %d times", reads, small)
 	}
+	grow("many", 4000)
+	all, reads := evDirReads(t, w, "find", "many"), evDirReads(t, w, jailed...)
+	if all < 4000 || reads > all/2 {
+		t.Errorf("directories are read %d times; all of them would be %d times", reads, all)
+	}
+}
+
+// evDirReads counts how often a command reads a part of a directory.
+func evDirReads(t *testing.T, w *testenv.World, argv ...string) int {
+	t.Helper()
+	log := filepath.Join(w.Home, "strace.log")
+	evMust(t, w, "", append([]string{"strace", "-f", "-e", "trace=getdents64", "-o", log}, argv...)...)
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), "getdents64(")
 }

@@ -187,6 +187,7 @@ s.shutdown()
 `
 
 const evCurl = `
+touch $TMPDIR/log
 python3 -u -m http.server --bind 127.0.0.1 0 > $TMPDIR/log 2>&1 &
 server=$!
 for i in $(seq 100); do

@@ -96,7 +96,7 @@ func Confine() int {
 		fmt.Fprintln(os.Stderr, "jail: error:", err)
 		return 125
 	}
-	c, err := prepare(mounts.Adapt(o.Plan), o.Env)
+	c, err := prepare(o.Layout.Adapt(o.Plan), o.Env)
 	if err != nil {
 		return report(err)
 	}

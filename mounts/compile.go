@@ -91,6 +91,13 @@ func (l Layout) Hides() bool {
 	return slices.ContainsFunc(l.Covers, func(c Cover) bool { return c.Kind == Hide })
 }
 
+// hidden tells whether path lies in something that is hidden.
+func (l Layout) hidden(path string) bool {
+	return slices.ContainsFunc(l.Covers, func(c Cover) bool {
+		return c.Kind == Hide && (path == c.Path || strings.HasPrefix(path, c.Path+"/"))
+	})
+}
+
 // Compile decides which trees get which flags. A grant inside another of the
 // same kind needs no mount of its own: rename and link work within one mount
 // only.
@@ -122,15 +129,16 @@ func made(path string) bool {
 }
 
 // Adapt changes the grants as the layout changes the file system: the private
-// directories that this host has may be written, /proc is another one.
-func Adapt(p plan.Plan) plan.Plan {
+// directories that this host has may be written, /proc is another one, and what
+// is hidden is granted to nobody.
+func (l Layout) Adapt(p plan.Plan) plan.Plan {
 	var dirs []string
 	for _, dir := range []string{tmp, varTmp, shm} {
 		if fi, err := os.Lstat(dir); err == nil && fi.IsDir() {
 			dirs = append(dirs, dir)
 		}
 	}
-	return p.WithPrivate(dirs, made)
+	return p.WithPrivate(dirs, made).Without(l.hidden)
 }
 
 func flagsOf(g plan.Grant) uint64 {

@@ -181,6 +181,12 @@ func (p Plan) WithPrivate(dirs []string, covered func(path string) bool) Plan {
 	return p
 }
 
+// Without drops grants.
+func (p Plan) Without(drop func(path string) bool) Plan {
+	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g Grant) bool { return drop(g.Path) })
+	return p
+}
+
 // WithCreated has make called for every directory that is still to be created
 // and records what is there afterwards. A directory that came into being
 // through a link, or that belongs to somebody else, is refused.

@@ -1,56 +1,65 @@
 // Command demo plays a model for opencode inside jail and prints what the model
-// was told: honest work, and attempts that the kernel refuses.
+// was told: honest work, and attempts that the kernel refuses. It fails when the
+// work does, and when an attempt is not refused.
 //
-//	go run ./examples/demo JAIL AGENTS
+//	go run ./examples/demo JAIL AGENTS [FLAG...]
 //
-// AGENTS is a directory that integration_test/agents.sh has filled. Nothing but
-// loopback is needed.
+// AGENTS is a directory that integration_test/agents.sh has filled; the flags are
+// jail's. Nothing but loopback is needed.
 package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"jail/internal/fakemodel"
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: demo JAIL AGENTS")
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: demo JAIL AGENTS [FLAG...]")
 		os.Exit(2)
 	}
-	if err := demo(os.Args[1], os.Args[2]); err != nil {
+	if err := demo(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-// words are what the model has the agent do.
-func words(project string) []fakemodel.Call {
-	return []fakemodel.Call{
-		fakemodel.Write(filepath.Join(project, "greeting.txt"), "hello\n"),
-		fakemodel.Edit(filepath.Join(project, "greeting.txt"), "hello", "good day"),
-		fakemodel.Bash("git add -A && git commit -qm greet && git log --oneline -1 --format=%s"),
-		fakemodel.Bash("cat ~/.ssh/id_demo"),
-		fakemodel.Bash("cp $(command -v git) ./my-git && ./my-git --version"),
-		fakemodel.Bash("echo evil >> ~/.bashrc"),
-		fakemodel.Bash("unshare -U true"),
+// step is what the model has the agent do once.
+type step struct {
+	call    fakemodel.Call
+	refused bool // by the kernel
+}
+
+func steps(project string) []step {
+	greeting := filepath.Join(project, "greeting.txt")
+	return []step{
+		{fakemodel.Write(greeting, "hello\n"), false},
+		{fakemodel.Edit(greeting, "hello", "good day"), false},
+		{fakemodel.Bash("git add -A && git commit -qm greet && git log --oneline -1 --format=%s"), false},
+		{fakemodel.Bash("cat ~/.ssh/id_demo"), true},
+		{fakemodel.Bash("cp $(command -v git) ./my-git && ./my-git --version"), true},
+		{fakemodel.Bash("echo evil >> ~/.bashrc"), true},
+		{fakemodel.Bash("unshare -U true"), true},
 	}
 }
 
-func demo(jail, agents string) error {
+func demo(jail, agents string, flags []string) error {
 	home := os.Getenv("HOME")
 	project, err := os.Getwd()
 	if err != nil {
 		return err
 	}
 	var script fakemodel.Script
-	for _, w := range words(project) {
-		script.Steps = append(script.Steps, fakemodel.Step{w})
+	for _, s := range steps(project) {
+		script.Steps = append(script.Steps, fakemodel.Step{s.call})
 	}
 	model, err := fakemodel.Start(script)
 	if err != nil {
@@ -61,8 +70,8 @@ func demo(jail, agents string) error {
 		return err
 	}
 	modules := filepath.Join(agents, "node_modules")
-	cmd := exec.Command(jail, "--waive", "mounts", "--exec", modules, "--",
-		filepath.Join(modules, ".bin", "opencode"), "run", "do the scripted steps")
+	agent := []string{"--exec", modules, "--", filepath.Join(modules, ".bin", "opencode"), "run", "do the scripted steps"}
+	cmd := exec.Command(jail, append(flags, agent...)...)
 	// What opencode would look up elsewhere fails at once: nobody listens there.
 	cmd.Env = append(os.Environ(), "OPENCODE_DISABLE_MODELS_FETCH=1",
 		"HTTPS_PROXY=http://127.0.0.1:9", "HTTP_PROXY=http://127.0.0.1:9", "NO_PROXY=127.0.0.1,localhost")
@@ -70,16 +79,31 @@ func demo(jail, agents string) error {
 	if !model.Done() {
 		return fmt.Errorf("opencode did not finish: %v\n%s", err, out)
 	}
-	report(model)
+	return errors.Join(err, report(model.Results(), steps(project)))
+}
+
+// report prints each tool call and the first line of what came back, and tells
+// whether it is what was to come.
+func report(results []fakemodel.Result, steps []step) (err error) {
+	if len(results) != len(steps) {
+		err = fmt.Errorf("%d results of %d steps", len(results), len(steps))
+	}
+	for _, r := range results {
+		first, _, _ := strings.Cut(strings.TrimSpace(r.Text), "\n")
+		fmt.Printf("  %-6s %s\n", r.Tool, first)
+		if want := steps[r.Step].refused; isRefusal(r.Text) != want {
+			err = errors.Join(err, fmt.Errorf("step %d: refused is %v, not %v: %s", r.Step+1, !want, want, r.Text))
+		}
+	}
 	return err
 }
 
-// report prints each tool call and the first line of what came back.
-func report(model *fakemodel.Server) {
-	for _, r := range model.Results() {
-		first, _, _ := strings.Cut(strings.TrimSpace(r.Text), "\n")
-		fmt.Printf("  %-6s %s\n", r.Tool, first)
-	}
+// isRefusal knows the words of EACCES, EPERM, EROFS, and ENOENT: what no rule
+// names may not even be there.
+func isRefusal(text string) bool {
+	return slices.ContainsFunc([]string{"ermission denied", "not permitted", "Read-only file system", "No such file"}, func(words string) bool {
+		return strings.Contains(text, words)
+	})
 }
 
 // configure tells opencode where its model is.

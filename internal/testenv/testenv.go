@@ -1,8 +1,19 @@
 // Package testenv prepares what tests of jail need: a world with something to
 // lose, a binary to attack, and a rule about skipping.
 //
+// # Enforces
+//
 // A skipped security test proves nothing, so [Need] is the only way to skip,
-// and what JAIL_TEST_MUST lists may not be skipped.
+// and what JAIL_TEST_MUST lists may not be skipped. JAIL_TEST_MUST=all forbids
+// all skips but those that JAIL_TEST_MAY lists.
+//
+// # Does not enforce
+//
+// That a test has a control, and that it needs what it asks for.
+//
+// # Needs
+//
+// git, and a binary in JAIL_BIN or the Go toolchain to build one.
 package testenv
 
 import (
@@ -16,16 +27,23 @@ import (
 )
 
 // Need skips the test when err says that something is not there, or fails it
-// when JAIL_TEST_MUST (a list with commas) contains what.
+// when the lists JAIL_TEST_MUST and JAIL_TEST_MAY (with commas) say so.
 func Need(t testing.TB, what string, err error) {
 	t.Helper()
 	if err == nil {
 		return
 	}
-	if slices.Contains(strings.Split(os.Getenv("JAIL_TEST_MUST"), ","), what) {
+	if must(what, os.Getenv("JAIL_TEST_MUST"), os.Getenv("JAIL_TEST_MAY")) {
 		t.Fatalf("%s is a must here: %v", what, err)
 	}
 	t.Skipf("needs %s: %v", what, err)
+}
+
+// must tells whether what has to be there: named itself, or all are and it is no
+// exception.
+func must(what, musts, mays string) bool {
+	all := strings.Split(musts, ",")
+	return slices.Contains(all, what) || slices.Contains(all, "all") && !slices.Contains(strings.Split(mays, ","), what)
 }
 
 // NeedProgram skips the test, or fails it, when a program is not in PATH.
