@@ -60,7 +60,8 @@ func Compile(p plan.Plan, abi int) Ruleset {
 // handled is everything that the ABI knows, less what the rules leave open.
 func handled(n plan.Network, abi int) llconf.Config {
 	all := []llconf.Config{
-		{}, llconf.V1, llconf.V2, llconf.V3, llconf.V4, llconf.V5, llconf.V6,
+		{},
+		llconf.V1, llconf.V2, llconf.V3, llconf.V4, llconf.V5, llconf.V6,
 		llconf.V7, llconf.V8, llconf.V9, llconf.V10, llconf.V11,
 	}[abi]
 	c := llconf.Config{HandledAccessFS: all.HandledAccessFS, Scoped: all.Scoped}

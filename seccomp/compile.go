@@ -99,8 +99,13 @@ func setIDBits() []Rule {
 			call string
 			mode uint
 		}{
-			{"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}, {"creat", 1},
-			{"mknod", 1}, {"mknodat", 2}, // mkdir(2) masks these bits itself
+			{"chmod", 1},
+			{"fchmod", 1},
+			{"fchmodat", 2},
+			{"fchmodat2", 2},
+			{"creat", 1},
+			{"mknod", 1},
+			{"mknodat", 2}, // mkdir(2) masks these bits itself
 		} {
 			rules = append(rules, Rule{c.call, unix.EPERM, []Arg{bits(c.mode, bit)}})
 		}
