@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -176,10 +177,30 @@ func sweep(base string, uid int) {
 // alive tells whether a process exists that /proc does not show.
 func alive(pid int) bool { return !errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
 
-// remove deletes a tree in which directories may have lost their write bits, as
-// Go's module cache does. A process that outlived its jail may still be at work
-// in there: an os.Root never leads outside, whatever is swapped for a link.
+// removeTime bounds what a start or an end waits for tidying up: the jail decides
+// how much there is to remove. What is left is for a later start.
+const removeTime = 300 * time.Millisecond
+
+// remove deletes a tree, or a part of it that can be deleted in the time.
 func remove(dir string) {
+	done := make(chan struct{})
+	go func() {
+		removeAll(dir)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(removeTime):
+	}
+}
+
+// maxChmod is how deep directories are made writable before they are removed.
+const maxChmod = 32
+
+// removeAll deletes a tree in which directories may have lost their write bits,
+// as Go's module cache does. A process that outlived its jail may still be at
+// work in there: an os.Root never leads outside, whatever is swapped for a link.
+func removeAll(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
 	}
@@ -189,9 +210,13 @@ func remove(dir string) {
 	}
 	defer root.Close()
 	fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			root.Chmod(path, 0o700)
+		switch {
+		case d == nil || !d.IsDir():
+			return nil
+		case strings.Count(path, "/") > maxChmod:
+			return fs.SkipDir
 		}
+		root.Chmod(path, 0o700)
 		return nil
 	})
 	os.RemoveAll(dir)
