@@ -71,12 +71,12 @@ func supervised(p plan.Plan, path string, argv []string) (status int, err error)
 	for _, f := range files {
 		f.Close()
 	}
-	stop := passSignals(cmd.Process)
-	defer stop()
+	started := passSignals(cmd.Process)
 	if err := refusal(report); err != nil {
 		cmd.Wait()
 		return 0, err
 	}
+	close(started)
 	status, err = exitStatus(cmd.Wait())
 	tell(p, before)
 	return status, err
@@ -170,22 +170,22 @@ func sealed(text []byte) (*os.File, error) {
 	return f, nil
 }
 
-// passSignals hands on what is sent to the parent alone. What the terminal sends
-// reaches the command by itself, since all share one process group.
-func passSignals(stage *os.Process) (stop func()) {
-	c := make(chan os.Signal, 16)
+// passSignals hands on what is sent to the parent alone, from the moment when
+// started is closed: until then nobody is there to get it. What the terminal
+// sends reaches the command by itself, since all share one process group.
+func passSignals(stage *os.Process) (started chan struct{}) {
+	started = make(chan struct{})
+	c := make(chan os.Signal, 64)
 	signal.Notify(c, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	go func() {
+		<-started
 		for s := range c {
 			if s != syscall.SIGINT && s != syscall.SIGQUIT {
 				stage.Signal(s)
 			}
 		}
 	}()
-	return func() {
-		signal.Stop(c)
-		close(c)
-	}
+	return started
 }
 
 // refusal waits until the command runs, or returns why it does not.

@@ -194,6 +194,16 @@ func remove(dir string) {
 	}
 }
 
+// openUp gives the owner its rights on a directory back; a link is not followed.
+func openUp(dir string) {
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	os.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), 0o700)
+	unix.Close(fd)
+}
+
 // maxChmod is how deep directories are made writable before they are removed.
 const maxChmod = 32
 
@@ -204,6 +214,7 @@ func removeAll(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
 	}
+	openUp(dir)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return

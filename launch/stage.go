@@ -29,6 +29,7 @@ func Stage() int {
 		fmt.Fprintln(os.Stderr, "jail: error:", err)
 		return 125
 	}
+	signals := takeSignals()
 	if err := o.Layout.Enter(); err != nil {
 		if errors.Is(err, unix.EPERM) { // AppArmor gives the namespace, but no rights in it
 			err = o.Plan.WithoutMounts(err)
@@ -46,7 +47,7 @@ func Stage() int {
 	for _, fd := range []int{orderFD, exeFD, errorFD} {
 		unix.Close(fd)
 	}
-	forward(pid)
+	go forward(signals, pid)
 	go watch(&o.Layout)
 	return reap(pid)
 }
@@ -103,19 +104,21 @@ func Confine() int {
 	return report(c.exec(o.Path, o.Argv))
 }
 
-// forward passes on what the parent sends. Init itself must not end of it: a
-// signal with a handler reaches process 1, so those of the terminal are taken
-// and dropped.
-func forward(pid int) {
-	c := make(chan os.Signal, 16)
+// takeSignals begins to take what the parent sends. Init itself must not end of
+// it: a signal with a handler reaches process 1, so those of the terminal are
+// taken too, and dropped.
+func takeSignals() chan os.Signal {
+	c := make(chan os.Signal, 64)
 	signal.Notify(c, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
-	go func() {
-		for s := range c {
-			if s != syscall.SIGINT && s != syscall.SIGQUIT {
-				syscall.Kill(pid, s.(syscall.Signal))
-			}
+	return c
+}
+
+func forward(signals <-chan os.Signal, pid int) {
+	for s := range signals {
+		if s != syscall.SIGINT && s != syscall.SIGQUIT {
+			syscall.Kill(pid, s.(syscall.Signal))
 		}
-	}()
+	}
 }
 
 // reap waits for every process of the namespace until the command ends, and

@@ -111,8 +111,13 @@ func Compile(p plan.Plan, temp string) Layout {
 		}
 		flags := flagsOf(g)
 		dir, hidden := private(g.Path)
-		if outer, ok := l.around(g.Path); ok && outer.Set == flags || !ok && !hidden && flags == restFlags {
+		outer, inside := l.around(g.Path)
+		// A grant never takes away: reading inside a write tree stays writing.
+		if inside && (outer.Set == flags || flags == restFlags) || !inside && !hidden && flags == restFlags {
 			continue
+		}
+		if inside && flags == execFlags {
+			l.pin(g.Path, outer)
 		}
 		l.Trees = append(l.Trees, Tree{Path: g.Path, ID: g.ID, Set: flags})
 		if _, inside := l.around(filepath.Dir(g.Path)); hidden && !inside && g.Path != dir {
@@ -121,6 +126,17 @@ func Compile(p plan.Plan, temp string) Layout {
 	}
 	l.cover(p)
 	return l
+}
+
+// pin lists the directories between a path and the write tree around it. If one
+// could be renamed, another could be planted in its place: a new .git, or, for a
+// later run, a new exec tree.
+func (l *Layout) pin(path string, outer Tree) {
+	for dir := filepath.Dir(path); dir != outer.Path && dir != "/"; dir = filepath.Dir(dir) {
+		if pin := (Cover{Path: dir, Kind: Pin}); !slices.Contains(l.Covers, pin) {
+			l.Covers = append(l.Covers, pin)
+		}
+	}
 }
 
 // made are the paths that Enter makes anew; their grants are for Landlock.
@@ -165,7 +181,6 @@ func (l Layout) around(path string) (Tree, bool) {
 // directory on the way is pinned: a mount on .git/config alone falls to
 // renaming .git and making a new one.
 func (l *Layout) cover(p plan.Plan) {
-	var pins, covers []Cover
 	for _, c := range p.Carves {
 		if !c.Open() || c.Glob {
 			continue
@@ -174,18 +189,11 @@ func (l *Layout) cover(p plan.Plan) {
 		if c.Hide {
 			kind = Hide
 		}
-		covers = append(covers, Cover{Path: c.Path, Kind: kind})
-		t, ok := l.around(c.Path)
-		if !ok || t.Set&unix.MOUNT_ATTR_RDONLY != 0 {
-			continue
+		if t, ok := l.around(c.Path); ok && t.Set&unix.MOUNT_ATTR_RDONLY == 0 {
+			l.pin(c.Path, t)
 		}
-		for dir := filepath.Dir(c.Path); dir != t.Path && dir != "/"; dir = filepath.Dir(dir) {
-			if pin := (Cover{Path: dir, Kind: Pin}); !slices.Contains(pins, pin) {
-				pins = append(pins, pin)
-			}
-		}
+		l.Covers = append(l.Covers, Cover{Path: c.Path, Kind: kind})
 	}
-	l.Covers = append(pins, covers...)
 	slices.SortStableFunc(l.Covers, func(a, b Cover) int { return strings.Compare(a.Path, b.Path) })
 	// Two carve-outs on one path: hide beats protect.
 	l.Covers = slices.CompactFunc(l.Covers, func(a, b Cover) bool { return a == b })

@@ -63,6 +63,40 @@ func (c *compiler) patterns() error {
 		}
 	}
 	c.plan.Carves = out
+	return c.otherNames()
+}
+
+// otherNames carves out every other name, in a write tree, of a file that is
+// carved out: through a hard link it could be read or written all the same.
+func (c *compiler) otherNames() error {
+	files := map[ID]Carve{}
+	for _, cv := range c.plan.Carves {
+		var st unix.Stat_t
+		if cv.Open() && !cv.Glob && unix.Lstat(cv.Path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
+			files[ID{Dev: st.Dev, Ino: st.Ino}] = cv
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	seen := 0
+	for _, w := range c.trees(Write) {
+		whole := walkFiles(w.Path, func(path func() string, st *unix.Stat_t) bool {
+			seen++
+			cv, ok := files[ID{Dev: st.Dev, Ino: st.Ino}]
+			if ok && cv.Path != path() {
+				cv.Path, cv.Reached = path(), Read|Write
+				c.plan.Carves = append(c.plan.Carves, cv)
+			}
+			return seen < maxLinkWalk
+		})
+		if !whole {
+			return &Problem{
+				At: w.From[0].At, What: fmt.Sprintf("%q has too many files to look for other names of what is carved out", w.Path),
+				Hint: "replace hard links by copies, or grant less",
+			}
+		}
+	}
 	return nil
 }
 

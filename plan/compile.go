@@ -26,7 +26,7 @@ func Compile(pol rules.Policy, h Host) (Plan, error) {
 	}
 	c.plan.Mounts = c.useMounts()
 	for _, step := range []func() error{
-		c.readMounts, c.grants, c.caches, c.gitDirs, c.sort, c.planted, c.carves, c.tree, c.own, c.prove, c.seeds, c.environment, c.promises,
+		c.readMounts, c.grants, c.caches, c.gitDirs, c.sort, c.planted, c.absent, c.carves, c.tree, c.own, c.prove, c.seeds, c.environment, c.promises,
 	} {
 		if err := step(); err != nil {
 			return Plan{}, err
@@ -42,7 +42,9 @@ type compiler struct {
 	plan    Plan
 	written []written
 	secrets []secret
-	mounts  []*mountinfo.Info
+	// absentExec are optional exec grants with nothing there yet.
+	absentExec []written
+	mounts     []*mountinfo.Info
 }
 
 // written is a grant before its links were resolved.
@@ -134,6 +136,9 @@ func (c *compiler) grant(g rules.Grant) error {
 	switch {
 	case err != nil && g.Path.Optional, err == nil && !exists && g.Path.Optional:
 		c.missing(g.Path.Text, g.From)
+		if err == nil && g.Access&Exec != 0 {
+			c.absentExec = append(c.absentExec, written{real: real, at: g.From, text: g.Path.Text})
+		}
 		return nil
 	case err != nil:
 		return &Problem{At: g.From, What: fmt.Sprintf("%q: %s", g.Path.Text, reason(err))}
@@ -210,6 +215,22 @@ func (c *compiler) planted() error {
 				At:   w.at,
 				What: fmt.Sprintf("%q leads to %q through the symbolic link %q, which the jail may write", w.text, w.real, links[i]),
 				Hint: fmt.Sprintf("write %q if that is what you mean", w.real),
+			}
+		}
+	}
+	return nil
+}
+
+// absent refuses an exec grant that is not there yet and lies where the jail may
+// write: this run would make what the next one executes.
+func (c *compiler) absent() error {
+	for _, w := range c.absentExec {
+		if a, why := c.plan.explain(c.view, w.real); a&Write != 0 {
+			u := rule(why, Write)
+			return &Problem{
+				At:   w.at,
+				What: fmt.Sprintf("%q may be executed but does not exist, and the jail could make it (%s: %q)", w.text, u.At, u.Text),
+				Hint: "make it first, or drop the rule",
 			}
 		}
 	}
