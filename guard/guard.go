@@ -86,6 +86,7 @@ func (s Snapshot) addGit(root, rel string) {
 		case err != nil:
 		case d.IsDir() && slices.Contains([]string{"objects", "refs", "logs"}, d.Name()):
 			return fs.SkipDir
+		case strings.HasSuffix(path, ".sample"): // git's own examples never run
 		case !d.IsDir() && (filepath.Base(rel) != "modules" || d.Name() == "config" || strings.Contains(path, "/hooks/")):
 			if name, err := filepath.Rel(root, path); err == nil {
 				s[name] = digest(path)

@@ -32,6 +32,7 @@ const (
 	orderFD = 3
 	exeFD   = 4 // jail's own binary, opened before anything was noexec
 	errorFD = 5 // a pipe: what is written there is why nothing was started
+	lineFD  = 6 // a socket to the parent; its end is the parent's end
 )
 
 // supervised starts the command in namespaces of its own and waits for it. The
@@ -58,20 +59,22 @@ func supervised(p plan.Plan, path string, argv []string) (status int, err error)
 	if err != nil {
 		return 0, err
 	}
-	files, report, err := descriptors(text)
+	files, report, line, err := descriptors(text)
 	if err != nil {
 		return 0, err
 	}
 	// The kernel ends the stage when this thread ends.
 	runtime.LockOSThread()
 	cmd := stageCommand(files)
+	started, terminal := passSignals(cmd), foreground()
+	defer terminal.restore()
 	if err := cmd.Start(); err != nil {
 		return 0, p.WithoutMounts(cause(err))
 	}
 	for _, f := range files {
 		f.Close()
 	}
-	started := passSignals(cmd.Process)
+	go stopAlong(line)
 	if err := refusal(report); err != nil {
 		cmd.Wait()
 		return 0, err
@@ -137,20 +140,25 @@ func stageCommand(files []*os.File) *exec.Cmd {
 }
 
 // descriptors opens what the stage gets, and the end of the pipe that stays.
-func descriptors(text []byte) (files []*os.File, report *os.File, err error) {
+func descriptors(text []byte) (files []*os.File, report, line *os.File, err error) {
 	memory, err := sealed(text)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	exe, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("opening jail's own binary: %w", err)
+		return nil, nil, nil, fmt.Errorf("opening jail's own binary: %w", err)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return []*os.File{memory, os.NewFile(uintptr(exe), "jail"), w}, r, nil
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	files = []*os.File{memory, os.NewFile(uintptr(exe), "jail"), w, os.NewFile(uintptr(pair[1]), "line")}
+	return files, r, os.NewFile(uintptr(pair[0]), "line"), nil
 }
 
 // sealed puts text on a memory file that nobody can change any more.
@@ -173,7 +181,7 @@ func sealed(text []byte) (*os.File, error) {
 // passSignals hands on what is sent to the parent alone, from the moment when
 // started is closed: until then nobody is there to get it. What the terminal
 // sends reaches the command by itself, since all share one process group.
-func passSignals(stage *os.Process) (started chan struct{}) {
+func passSignals(stage *exec.Cmd) (started chan struct{}) {
 	started = make(chan struct{})
 	c := make(chan os.Signal, 64)
 	signal.Notify(c, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
@@ -181,7 +189,7 @@ func passSignals(stage *os.Process) (started chan struct{}) {
 		<-started
 		for s := range c {
 			if s != syscall.SIGINT && s != syscall.SIGQUIT {
-				stage.Signal(s)
+				stage.Process.Signal(s)
 			}
 		}
 	}()

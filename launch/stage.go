@@ -48,6 +48,7 @@ func Stage() int {
 		unix.Close(fd)
 	}
 	go forward(signals, pid)
+	go listen(pid)
 	go watch(&o.Layout)
 	return reap(pid)
 }
@@ -121,16 +122,29 @@ func forward(signals <-chan os.Signal, pid int) {
 	}
 }
 
+// leads tells whether the command has made a process group of its own, as an
+// interactive shell does: the terminal's signals then reach it alone.
+func leads(command int) bool {
+	group, err := unix.Getpgid(command)
+	return err == nil && group == command
+}
+
 // reap waits for every process of the namespace until the command ends, and
 // returns its status: 128+n after signal n.
 func reap(command int) int {
 	for {
 		var ws syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &ws, 0, nil)
+		pid, err := syscall.Wait4(-1, &ws, syscall.WUNTRACED, nil)
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
 			return 125
+		case pid == command && ws.Stopped():
+			// A stop by the terminal reaches the parent as well.
+			if ws.StopSignal() == syscall.SIGSTOP || leads(command) {
+				unix.Write(lineFD, []byte{stopped})
+			}
+		case ws.Stopped():
 		case pid == command && ws.Signaled():
 			return 128 + int(ws.Signal())
 		case pid == command:

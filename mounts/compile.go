@@ -106,11 +106,11 @@ func Compile(p plan.Plan, temp string) Layout {
 	// /dev/ptmx that was opened. Which of them may be used is Landlock's to say.
 	l := Layout{Temp: temp, Trees: []Tree{{Path: dev, Set: deviceFlags}}}
 	for g := range p.Grants() { // in the order of paths: outer before inner
-		if made(g.Path) || g.Path == dev || strings.HasPrefix(g.Path, dev+"/") {
+		dir, hidden := private(g.Path)
+		if made(g.Path) || !hidden && (g.Path == dev || strings.HasPrefix(g.Path, dev+"/")) {
 			continue
 		}
 		flags := flagsOf(g)
-		dir, hidden := private(g.Path)
 		outer, inside := l.around(g.Path)
 		// A grant never takes away: reading inside a write tree stays writing.
 		if inside && (outer.Set == flags || flags == restFlags) || !inside && !hidden && flags == restFlags {
@@ -194,6 +194,8 @@ func (l *Layout) cover(p plan.Plan) {
 		}
 		l.Covers = append(l.Covers, Cover{Path: c.Path, Kind: kind})
 	}
+	// What lies in something hidden is gone already.
+	l.Covers = slices.DeleteFunc(l.Covers, func(c Cover) bool { return l.hidden(filepath.Dir(c.Path)) })
 	slices.SortStableFunc(l.Covers, func(a, b Cover) int { return strings.Compare(a.Path, b.Path) })
 	// Two carve-outs on one path: hide beats protect.
 	l.Covers = slices.CompactFunc(l.Covers, func(a, b Cover) bool { return a == b })

@@ -1,0 +1,93 @@
+package launch
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// What the parent and process 1 tell each other over their line. Nothing else is
+// needed: when one of them ends, the other reads the end.
+const (
+	stopped   = 's' // process 1: the command has stopped itself
+	continued = 'c' // the parent: somebody has continued us
+)
+
+// stopAlong stops the parent when the command has stopped itself, so that the
+// shell that waits for the parent sees it, and continues the command when the
+// shell continues the parent.
+func stopAlong(line *os.File) {
+	buf := make([]byte, 1)
+	for {
+		if n, err := line.Read(buf); n != 1 || err != nil {
+			return
+		}
+		if buf[0] == stopped {
+			unix.Kill(unix.Getpid(), unix.SIGSTOP)
+			line.Write([]byte{continued})
+		}
+	}
+}
+
+// listen is process 1's side: it continues the command, and ends, and with it
+// everything in the namespace, when the parent has gone. The parent may be gone
+// before the kernel was told to send a signal of that.
+func listen(command int) {
+	line := os.NewFile(lineFD, "line")
+	buf := make([]byte, 1)
+	for {
+		if n, err := line.Read(buf); n != 1 || err != nil {
+			os.Exit(125)
+		}
+		if buf[0] == continued {
+			continueGroup(command)
+		}
+	}
+}
+
+// continueGroup continues the command's process group. One that is still the
+// parent's has been continued with it.
+func continueGroup(command int) {
+	if group, err := unix.Getpgid(command); err == nil && group != 0 && group != unix.Getpgrp() {
+		unix.Kill(-group, unix.SIGCONT)
+	}
+	unix.Kill(command, unix.SIGCONT)
+}
+
+// terminal is the foreground process group that the terminal had at the start,
+// if it was ours.
+type terminal struct {
+	tty   int
+	group int
+}
+
+// foreground remembers the terminal's foreground group. An interactive shell
+// inside takes it; being in another pid namespace it does not know ours and
+// can't give it back.
+func foreground() terminal {
+	tty, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return terminal{tty: -1}
+	}
+	group, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP)
+	if err != nil || group != unix.Getpgrp() {
+		unix.Close(tty)
+		return terminal{tty: -1}
+	}
+	return terminal{tty: tty, group: group}
+}
+
+// restore puts the group back that was in the foreground.
+func (t terminal) restore() {
+	if t.tty < 0 {
+		return
+	}
+	defer unix.Close(t.tty)
+	if group, err := unix.IoctlGetInt(t.tty, unix.TIOCGPGRP); err != nil || group == t.group {
+		return
+	}
+	signal.Ignore(syscall.SIGTTOU) // from the background the call would stop us
+	unix.IoctlSetPointerInt(t.tty, unix.TIOCSPGRP, t.group)
+}
