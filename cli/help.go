@@ -134,7 +134,8 @@ Example:
 const usageTrust = `jail trust
 
 Show the project's jail.toml and record its path and SHA-256 in
-~/.config/jail/trust.toml. From then on jail uses the file, until it changes.
+~/.config/jail/trust.toml. From then on jail uses the file, until it changes,
+and refuses to start without it. If the file is gone, its record is forgotten.
 
 Exit status: 0; 1 if it can't be read or is not a rule file; 2 usage.
 

@@ -33,6 +33,10 @@ func compile(o options, command string, probe func(*plan.Host)) (plan.Plan, erro
 	if err != nil {
 		return plan.Plan{}, err
 	}
+	if o.rulesFile != "" {
+		// An agent that can edit the file would choose what the next run may do.
+		o.flags.Protect = append(o.flags.Protect, literal(o.rulesFile))
+	}
 	pol, err := rules.Parse(rules.Input{
 		Sources: sources, Flags: o.flags, Command: filepath.Base(command), Markers: markers(h.Tree.Root),
 	})
@@ -41,6 +45,11 @@ func compile(o options, command string, probe func(*plan.Host)) (plan.Plan, erro
 	}
 	probe(&h)
 	return plan.Compile(pol, h)
+}
+
+// literal writes a path so that no character of it is a pattern.
+func literal(path string) string {
+	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(path)
 }
 
 // host collects what the plan must know about the caller.
@@ -129,16 +138,16 @@ func sources(o options, h plan.Host) ([]rules.Source, error) {
 // unless its very bytes were trusted: an agent can edit the file.
 func projectRules(h plan.Host) (*rules.Source, error) {
 	path := filepath.Join(h.Tree.Root, ruleFile)
-	text, err := readRules(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
 	known, err := trusted(configDir(h.Home))
 	if err != nil {
 		return nil, err
+	}
+	text, err := readRules(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missingRules(known, h.Tree.Root)
+	}
+	if err != nil {
+		return nil, unreadable(path, err)
 	}
 	switch known[path] {
 	case digest(text):
@@ -150,6 +159,31 @@ func projectRules(h plan.Host) (*rules.Source, error) {
 	}
 	return nil, &plan.Problem{
 		What: fmt.Sprintf("%q has changed since it was trusted", path), Hint: "read what changed, then run `jail trust` again",
+	}
+}
+
+// missingRules refuses a project without a rule file where there has been a
+// trusted one, here or further up: removing it, or making a repository below it,
+// must not set an agent free of it.
+func missingRules(known map[string]string, root string) error {
+	for dir := root; ; dir = filepath.Dir(dir) {
+		path := filepath.Join(dir, ruleFile)
+		switch {
+		case known[path] == "":
+		case dir == root:
+			return &plan.Problem{
+				What: fmt.Sprintf("%q is trusted, but it is not there any more", path),
+				Hint: "put it back, or run `jail trust` to forget it",
+			}
+		default:
+			return &plan.Problem{
+				What: fmt.Sprintf("%q is trusted, but the project here is %q, without a rule file", path, root),
+				Hint: "start from the directory of that file, remove the .git between, or write and trust a jail.toml here",
+			}
+		}
+		if dir == "/" {
+			return nil
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
 	"golang.org/x/sys/unix"
@@ -78,7 +79,7 @@ func (a app) recordTrust() error {
 	path := filepath.Join(h.Tree.Root, ruleFile)
 	text, err := readRules(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &plan.Problem{What: fmt.Sprintf("%q does not exist", path), Hint: "`jail init` writes one"}
+		return a.forgetTrust(configDir(h.Home), path)
 	}
 	if err != nil {
 		return unreadable(path, err)
@@ -98,8 +99,24 @@ func (a app) recordTrust() error {
 	return nil
 }
 
-// record writes the digest of one path, under a lock and by renaming, so that
-// two calls at once lose nothing.
+// forgetTrust drops the record of a file that is not there any more.
+func (a app) forgetTrust(dir, path string) error {
+	known, err := trusted(dir)
+	if err != nil {
+		return err
+	}
+	if known[path] == "" {
+		return &plan.Problem{What: fmt.Sprintf("%q does not exist", path), Hint: "`jail init` writes one"}
+	}
+	if err := record(dir, path, ""); err != nil {
+		return &plan.Problem{What: fmt.Sprintf("the trust in %q can't be forgotten: %v", path, reason(err))}
+	}
+	fmt.Fprintf(a.stderr, "jail: %q is not there any more; forgotten\n", path)
+	return nil
+}
+
+// record writes the digest of one path, or drops it, under a lock and by
+// renaming, so that two calls at once lose nothing.
 func record(dir, path, sum string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -109,7 +126,7 @@ func record(dir, path, sum string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+	if err := lockFor(lock, 5*time.Second); err != nil {
 		return err
 	}
 	known, err := trusted(dir)
@@ -119,6 +136,9 @@ func record(dir, path, sum string) error {
 	known[path] = sum
 	var rec trustRecords
 	for p, s := range known {
+		if s == "" {
+			continue
+		}
 		rec.Trusted = append(rec.Trusted, trustRecord{Path: p, SHA256: s})
 	}
 	slices.SortFunc(rec.Trusted, func(x, y trustRecord) int { return strings.Compare(x.Path, y.Path) })
@@ -127,6 +147,19 @@ func record(dir, path, sum string) error {
 		return err
 	}
 	return replaceFile(filepath.Join(dir, trustFile), out.Bytes())
+}
+
+// lockFor waits a bounded time: whoever may read the directory may lock it.
+func lockFor(f *os.File, limit time.Duration) error {
+	for end := time.Now().Add(limit); ; time.Sleep(50 * time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		if time.Now().After(end) {
+			return errors.New("another process holds the lock on it")
+		}
+	}
 }
 
 // replaceFile writes a file whole or not at all.

@@ -14,7 +14,9 @@ import (
 // that is already lower stays (but the soft limit of open files, which Go raises
 // when a process starts: it becomes the rule's).
 func setLimits(limits []plan.Limit) error {
-	all := append([]plan.Limit{{Name: "core", Value: 0}}, limits...)
+	// 1, not 0: that is the value at which the kernel does not even start a
+	// program that core_pattern pipes to (core(5)), and no file is that small.
+	all := append([]plan.Limit{{Name: "core", Value: 1}}, limits...)
 	for _, l := range all {
 		which := resource(l.Name)
 		var have unix.Rlimit

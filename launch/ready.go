@@ -125,7 +125,9 @@ func privateTemp(base string, uid int) (string, error) {
 			Hint: "make room there, or set TMPDIR to a directory that can be written",
 		}
 	}
-	return filepath.EvalSymlinks(dir)
+	// Not resolved again: base is real, and who could put a link in the place of
+	// what was just made must gain nothing by it.
+	return dir, nil
 }
 
 // startTime is field 22 of /proc/PID/stat (proc(5)): with the pid it names a

@@ -137,11 +137,9 @@ func TestSweepOddBase(t *testing.T) {
 func TestPrivateTemp(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
-	must(t, os.Symlink(base, base+"-link"))
-	t.Cleanup(func() { os.Remove(base + "-link") })
 	seen := map[string]bool{}
 	for range 20 {
-		dir, err := privateTemp(base+"-link", os.Getuid())
+		dir, err := privateTemp(base, os.Getuid())
 		must(t, err)
 		fi, err := os.Lstat(dir)
 		must(t, err)

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,8 +12,6 @@ import (
 
 	"jail/rules"
 )
-
-func readlink(path string) (string, error) { return os.Readlink(path) }
 
 // carves anchors the carve-outs and finds what each would have to take away.
 // One that no grant reaches holds by itself.

@@ -202,7 +202,7 @@ func (c *compiler) planted() error {
 	links := map[int]string{}
 	for i, w := range c.written {
 		if w.path != w.real {
-			links[i] = firstLink(w.path, writable)
+			links[i] = c.firstLink(w.path, writable)
 		}
 		if links[i] == "" && w.access&Write != 0 {
 			direct = append(direct, w.real)
@@ -237,26 +237,14 @@ func (c *compiler) absent() error {
 	return nil
 }
 
-// firstLink walks path and returns the first symbolic link whose directory
-// satisfies writable.
-func firstLink(path string, writable func(dir string) bool) string {
-	seen, rest := "/", strings.Split(strings.Trim(path, "/"), "/")
-	for hops := 0; len(rest) > 0 && hops < 255; {
-		next := filepath.Join(seen, rest[0])
-		rest = rest[1:]
-		target, err := readlink(next)
-		if err != nil {
-			seen = next
-			continue
+// firstLink returns the first link in a directory that is writable, of those
+// that were followed when path was resolved. It does not look again: what is
+// there now need not be what the grant was made of.
+func (c *compiler) firstLink(path string, writable func(dir string) bool) string {
+	for _, link := range c.view.resolve(path, 0).links {
+		if writable(filepath.Dir(link)) {
+			return link
 		}
-		if writable(seen) {
-			return next
-		}
-		hops++
-		if filepath.IsAbs(target) {
-			seen = "/"
-		}
-		rest = append(strings.Split(strings.Trim(target, "/"), "/"), rest...)
 	}
 	return ""
 }
@@ -270,7 +258,7 @@ func (c *compiler) own() error {
 			return &Problem{What: fmt.Sprintf("%q, where jail keeps its own files: %s", dir, reason(err))}
 		}
 		where := real
-		if link := firstLink(dir, func(d string) bool { return c.access(d)&Write != 0 }); link != "" {
+		if link := c.firstLink(dir, func(d string) bool { return c.access(d)&Write != 0 }); link != "" {
 			where = filepath.Dir(link)
 		}
 		theirs := c.view.pieces(c.mounts, real, 0)

@@ -16,7 +16,15 @@ func (c *compiler) prove() error {
 			return clash(g.Path, rule(why, Write), rule(why, Exec))
 		}
 	}
-	if a, why := c.plan.explain(c.view, c.plan.Temp); a&Exec != 0 {
+	if a, why := c.plan.explain(c.view, c.plan.Temp); a&Write != 0 {
+		// Another run could swap what this one makes there.
+		u := rule(why, Write)
+		return &Problem{
+			At:   u.At,
+			What: fmt.Sprintf("temporary files would be made in %q, which the jail may write (%q)", c.plan.Temp, u.Text),
+			Hint: "set TMPDIR to a directory outside of it, such as /tmp",
+		}
+	} else if a&Exec != 0 {
 		return &Problem{
 			At:   rule(why, Exec).At,
 			What: fmt.Sprintf("temporary files would be made in %q, which may be executed", c.plan.Temp),

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -26,6 +27,7 @@ type inode struct {
 type resolved struct {
 	real   string
 	exists bool
+	links  []string // followed on the way, by real path
 	err    error
 }
 
@@ -79,18 +81,20 @@ func (v *view) step(path string, depth int) resolved {
 	}
 	here := filepath.Join(parent.real, filepath.Base(path))
 	if !parent.exists {
-		return resolved{real: here}
+		return resolved{real: here, links: parent.links}
 	}
 	n := v.lstat(here)
 	switch {
 	case os.IsNotExist(n.err):
-		return resolved{real: here}
+		return resolved{real: here, links: parent.links}
 	case n.err != nil:
 		return resolved{err: n.err}
 	case n.mode&fs.ModeSymlink == 0:
-		return resolved{real: here, exists: true}
+		return resolved{real: here, exists: true, links: parent.links}
 	}
-	return v.follow(here, parent.real, depth)
+	r := v.follow(here, parent.real, depth)
+	r.links = slices.Concat(parent.links, []string{here}, r.links)
+	return r
 }
 
 func (v *view) follow(link, dir string, depth int) resolved {
@@ -104,6 +108,7 @@ func (v *view) follow(link, dir string, depth int) resolved {
 	// ".." after a link means the parent of where the link leads, so a target
 	// is not cleaned as a whole but taken step by step.
 	at := resolved{real: "/", exists: true}
+	var links []string
 	for _, name := range strings.Split(target, "/") {
 		if !v.lstat(at.real).mode.IsDir() { // also before "." and a final "/"
 			return resolved{err: &fs.PathError{Op: "lstat", Path: link, Err: syscall.ENOTDIR}}
@@ -114,6 +119,7 @@ func (v *view) follow(link, dir string, depth int) resolved {
 			at.real = filepath.Dir(at.real)
 		default:
 			at = v.resolve(filepath.Join(at.real, name), depth+1)
+			links = append(links, at.links...)
 		}
 		if at.err != nil || !at.exists {
 			break
@@ -122,5 +128,6 @@ func (v *view) follow(link, dir string, depth int) resolved {
 	if at.err == nil && !at.exists {
 		at.err = &fs.PathError{Op: "lstat", Path: link, Err: syscall.ENOENT}
 	}
+	at.links = links
 	return at
 }

@@ -124,8 +124,13 @@ func setIDBits() []Rule {
 func arguments() []Rule {
 	var rules []Rule
 	// Typing into a terminal, taking over the console, loading line disciplines.
-	for _, op := range []uint64{unix.TIOCSTI, tioclinux, unix.TIOCCONS, unix.TIOCSETD} {
+	for _, op := range []uint64{unix.TIOCSTI, tioclinux, unix.TIOCCONS, unix.TIOCSETD, fioSetOwn, siocSetPgrp} {
 		rules = append(rules, Rule{"ioctl", unix.EPERM, []Arg{low(1, op)}})
+	}
+	// Signals on input, for whom one likes: kernels before 6.18.40 do not hold
+	// Landlock's scope against a process group here.
+	for _, op := range []uint64{unix.F_SETOWN, unix.F_SETOWN_EX} {
+		rules = append(rules, Rule{"fcntl", unix.EPERM, []Arg{low(1, op)}})
 	}
 	// Device nodes; fifos and sockets are made by the same calls.
 	for _, kind := range []uint64{unix.S_IFCHR, unix.S_IFBLK} {
@@ -156,6 +161,8 @@ func arguments() []Rule {
 
 const (
 	tioclinux        = 0x541c // linux/tiocl.h, TIOCLINUX
+	fioSetOwn        = 0x8901 // asm/sockios.h, FIOSETOWN
+	siocSetPgrp      = 0x8902 // SIOCSPGRP
 	mmapPageZero     = 0x0100000
 	addrCompatLayout = 0x0200000
 	readImpliesExec  = 0x0400000

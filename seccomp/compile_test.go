@@ -44,7 +44,7 @@ func TestCompile(t *testing.T) {
 			"clone EPERM 0&0x8000000==0x8000000", "unshare EPERM",
 		}},
 		{[]string{"ioctl"}, []string{
-			"ioctl EPERM 1&0xffffffff==0x5412", "ioctl EPERM 1&0xffffffff==0x541c", "ioctl EPERM 1&0xffffffff==0x541d", "ioctl EPERM 1&0xffffffff==0x5423",
+			"ioctl EPERM 1&0xffffffff==0x5412", "ioctl EPERM 1&0xffffffff==0x541c", "ioctl EPERM 1&0xffffffff==0x541d", "ioctl EPERM 1&0xffffffff==0x5423", "ioctl EPERM 1&0xffffffff==0x8901", "ioctl EPERM 1&0xffffffff==0x8902",
 		}},
 		{[]string{"fchmod"}, []string{"fchmod EPERM 1&0x400==0x400", "fchmod EPERM 1&0x800==0x800"}},
 		{[]string{"mknodat"}, []string{
