@@ -111,7 +111,7 @@ func TestDropCapabilities(t *testing.T) {
 func TestSetLimits(t *testing.T) {
 	var memory unix.Rlimit
 	must(t, unix.Getrlimit(unix.RLIMIT_AS, &memory))
-	want := fmt.Sprintf("core 1 1\nopen_files 64 64\nfile_size 1048576 1048576\ncpu 50 50\nmemory %d %d\n", min(memory.Cur, 1<<60), min(memory.Max, 1<<60))
+	want := fmt.Sprintf("core 0 1\nopen_files 64 64\nfile_size 1048576 1048576\ncpu 50 50\nmemory %d %d\n", min(memory.Cur, 1<<60), min(memory.Max, 1<<60))
 	if d := cmp.Diff(want, runChild(t, "limits")); d != "" {
 		t.Error(d)
 	}

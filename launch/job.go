@@ -19,15 +19,24 @@ const (
 // shell that waits for the parent sees it, and continues the command when the
 // shell continues the parent.
 func stopAlong(line *os.File) {
+	// kill(2) may return before the stop is felt: only SIGCONT says that it is over.
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGCONT)
 	buf := make([]byte, 1)
 	for {
 		if n, err := line.Read(buf); n != 1 || err != nil {
 			return
 		}
-		if buf[0] == stopped {
-			unix.Kill(unix.Getpid(), unix.SIGSTOP)
-			line.Write([]byte{continued})
+		if buf[0] != stopped {
+			continue
 		}
+		select {
+		case <-again: // an old one
+		default:
+		}
+		unix.Kill(unix.Getpid(), unix.SIGSTOP)
+		<-again
+		line.Write([]byte{continued})
 	}
 }
 

@@ -184,7 +184,7 @@ func sealed(text []byte) (*os.File, error) {
 func passSignals(stage *exec.Cmd) (started chan struct{}) {
 	started = make(chan struct{})
 	c := make(chan os.Signal, 64)
-	signal.Notify(c, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(c, passed()...)
 	go func() {
 		<-started
 		for s := range c {
@@ -194,6 +194,18 @@ func passSignals(stage *exec.Cmd) (started chan struct{}) {
 		}
 	}()
 	return started
+}
+
+// passed are the signals that are taken, to be passed on or dropped. One that is
+// ignored (nohup) stays ignored, here and by the command.
+func passed() []os.Signal {
+	var out []os.Signal
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2} {
+		if !signal.Ignored(s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // refusal waits until the command runs, or returns why it does not.

@@ -1,10 +1,12 @@
 package launch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -49,15 +51,17 @@ func Stage() int {
 	}
 	go forward(signals, pid)
 	go listen(pid)
-	go watch(&o.Layout)
-	return reap(pid)
+	var tidying sync.Mutex
+	go watch(&o.Layout, &tidying)
+	return reap(pid, &tidying)
 }
 
 // watch puts carve-outs back that the host has dropped by replacing what they
 // covered. The jail is stopped meanwhile; what it did between the host's rename
 // and the kernel's notice can't be undone, so it is said.
-func watch(l *mounts.Layout) {
+func watch(l *mounts.Layout, tidying *sync.Mutex) {
 	for range l.Dropped() {
+		tidying.Lock()
 		syscall.Kill(-1, syscall.SIGSTOP)
 		for _, c := range l.Missing() {
 			if err := putBack(l, c); err != nil {
@@ -67,6 +71,7 @@ func watch(l *mounts.Layout) {
 			}
 		}
 		syscall.Kill(-1, syscall.SIGCONT)
+		tidying.Unlock()
 	}
 }
 
@@ -110,7 +115,7 @@ func Confine() int {
 // taken too, and dropped.
 func takeSignals() chan os.Signal {
 	c := make(chan os.Signal, 64)
-	signal.Notify(c, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(c, passed()...)
 	return c
 }
 
@@ -122,6 +127,13 @@ func forward(signals <-chan os.Signal, pid int) {
 	}
 }
 
+// isStopped tells whether a process is stopped now (proc(5), field 3).
+func isStopped(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	i := bytes.LastIndexByte(b, ')')
+	return err == nil && i+2 < len(b) && b[i+2] == 'T'
+}
+
 // leads tells whether the command has made a process group of its own, as an
 // interactive shell does: the terminal's signals then reach it alone.
 func leads(command int) bool {
@@ -131,7 +143,7 @@ func leads(command int) bool {
 
 // reap waits for every process of the namespace until the command ends, and
 // returns its status: 128+n after signal n.
-func reap(command int) int {
+func reap(command int, tidying *sync.Mutex) int {
 	for {
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, syscall.WUNTRACED, nil)
@@ -140,10 +152,12 @@ func reap(command int) int {
 		case err != nil:
 			return 125
 		case pid == command && ws.Stopped():
+			tidying.Lock() // watch stops and continues everything
 			// A stop by the terminal reaches the parent as well.
-			if ws.StopSignal() == syscall.SIGSTOP || leads(command) {
+			if isStopped(command) && (ws.StopSignal() == syscall.SIGSTOP || leads(command)) {
 				unix.Write(lineFD, []byte{stopped})
 			}
+			tidying.Unlock()
 		case ws.Stopped():
 		case pid == command && ws.Signaled():
 			return 128 + int(ws.Signal())

@@ -112,6 +112,9 @@ func Compile(p plan.Plan, temp string) Layout {
 		}
 		flags := flagsOf(g)
 		outer, inside := l.around(g.Path)
+		if hidden && !strings.HasPrefix(outer.Path, dir+"/") {
+			inside = false // what is around a private directory does not show in it
+		}
 		// A grant never takes away: reading inside a write tree stays writing.
 		if inside && (outer.Set == flags || flags == restFlags) || !inside && !hidden && flags == restFlags {
 			continue
@@ -120,7 +123,10 @@ func Compile(p plan.Plan, temp string) Layout {
 			l.pin(g.Path, outer)
 		}
 		l.Trees = append(l.Trees, Tree{Path: g.Path, ID: g.ID, Set: flags})
-		if _, inside := l.around(filepath.Dir(g.Path)); hidden && !inside && g.Path != dir {
+		if !hidden || g.Path == dir {
+			continue
+		}
+		if t, ok := l.around(filepath.Dir(g.Path)); !ok || !strings.HasPrefix(t.Path, dir+"/") {
 			l.Points = append(l.Points, Point{Path: g.Path, Dir: g.Dir})
 		}
 	}

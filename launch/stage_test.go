@@ -1,0 +1,78 @@
+package launch
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"jail/plan"
+)
+
+// The order can't be changed by anybody once it is sealed.
+func TestSealed(t *testing.T) {
+	f, err := sealed([]byte("order"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte("x"), 0); !errors.Is(err, unix.EPERM) {
+		t.Errorf("writing: %v", err)
+	}
+	if err := f.Truncate(0); !errors.Is(err, unix.EPERM) {
+		t.Errorf("truncating: %v", err)
+	}
+	text := make([]byte, 5)
+	if _, err := f.ReadAt(text, 0); err != nil || string(text) != "order" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// What the stage says on the pipe is the parent's error; silence means that the
+// command runs.
+func TestRefusal(t *testing.T) {
+	for _, tt := range []struct {
+		said string
+		want string
+	}{
+		{"", ""},
+		{`{"What":"no room","Hint":"make some","Status":126}`, "no room"},
+	} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, tt.said); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		err = refusal(r)
+		var p *plan.Problem
+		switch {
+		case tt.want == "" && err != nil:
+			t.Errorf("silence: %v", err)
+		case tt.want != "" && (!errors.As(err, &p) || !strings.Contains(p.What, tt.want) || p.Hint != "make some" || p.Status != 126):
+			t.Errorf("%s: %#v", tt.said, err)
+		}
+	}
+}
+
+// An init that a signal has ended is no exit status of the command's.
+func TestExitStatus(t *testing.T) {
+	for _, tt := range []struct {
+		line string
+		want int
+		fail bool
+	}{
+		{"exit 0", 0, false}, {"exit 7", 7, false}, {"exit 137", 137, false}, {"exit 255", 255, false}, {"kill -KILL $$", 0, true},
+	} {
+		got, err := exitStatus(exec.Command("sh", "-c", tt.line).Run())
+		if got != tt.want || (err != nil) != tt.fail {
+			t.Errorf("%s: %d, %v", tt.line, got, err)
+		}
+	}
+}
