@@ -160,7 +160,9 @@ func TestMountsEverydayTools(t *testing.T) {
 				name: "go", needs: []string{"go"}, setup: evGoModule, ignore: evCaches,
 				env: []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOCACHE=" + t.TempDir()},
 				steps: [][]string{
-					{"go", "mod", "tidy"}, {"go", "vet", "./..."}, {"go", "build", "-o", "bin/", "./..."},
+					{"go", "mod", "tidy"},
+					{"go", "vet", "./..."},
+					{"go", "build", "-o", "bin/", "./..."},
 					{"bash", "-ec", "go list ./...; gofmt -l .; go version -m bin/tool | grep -c path; ls bin/tool"},
 				},
 			},
@@ -168,12 +170,17 @@ func TestMountsEverydayTools(t *testing.T) {
 				{"make", "-s"}, {"make", "-s", "-j2", "clean"}, {"make", "-s", "-j2"}, {"make", "SHELL=/bin/bash", "bash"},
 			}},
 			{name: "gcc", needs: []string{"gcc", "ar"}, setup: evCProgram, steps: [][]string{
-				{"gcc", "-Wall", "-O2", "-c", "-o", "a.o", "a.c"}, {"gcc", "-pipe", "-o", "a.out", "a.o"},
+				{"gcc", "-Wall", "-O2", "-c", "-o", "a.o", "a.c"},
+				{"gcc", "-pipe", "-o", "a.out", "a.o"},
 				{"bash", "-ec", "ar rcs lib.a a.o; gcc -shared -fPIC -o a.so a.c; head -c 4 a.out"},
 			}},
 			{name: "npm", needs: []string{"npm"}, setup: evNodePackage, want: "dep says hello", ignore: evCaches + "|package-lock", loose: true, steps: [][]string{
-				{"npm", "install", "--no-audit", "--no-fund", "./dep"}, {"npm", "run", "hello"}, {"npm", "pack", "./dep"},
-				{"npm", "install", "--no-audit", "--no-fund", "./dep-1.0.0.tgz"}, {"npm", "ls"}, {"node", "index.js"},
+				{"npm", "install", "--no-audit", "--no-fund", "./dep"},
+				{"npm", "run", "hello"},
+				{"npm", "pack", "./dep"},
+				{"npm", "install", "--no-audit", "--no-fund", "./dep-1.0.0.tgz"},
+				{"npm", "ls"},
+				{"node", "index.js"},
 			}},
 			{
 				name: "python", needs: []string{"python3"}, want: "pip", loose: true, ignore: evCaches + `|__pycache__`,
