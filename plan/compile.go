@@ -26,7 +26,7 @@ func Compile(pol rules.Policy, h Host) (Plan, error) {
 	}
 	c.plan.Mounts = c.useMounts()
 	for _, step := range []func() error{
-		c.readMounts, c.grants, c.caches, c.gitDirs, c.sort, c.planted, c.carves, c.tree, c.absent, c.own, c.prove, c.seeds, c.environment, c.promises,
+		c.readMounts, c.grants, c.caches, c.gitDirs, c.sort, c.planted, c.carves, c.tree, c.own, c.absent, c.prove, c.seeds, c.environment, c.promises,
 	} {
 		if err := step(); err != nil {
 			return Plan{}, err
