@@ -48,7 +48,8 @@ func listen(command int) {
 	buf := make([]byte, 1)
 	for {
 		if n, err := line.Read(buf); n != 1 || err != nil {
-			os.Exit(125)
+			unix.Kill(-1, unix.SIGKILL) // reap sees the command's end, and ends init
+			return
 		}
 		if buf[0] == continued {
 			continueGroup(command)
