@@ -114,7 +114,7 @@ func namespaces() plan.Fact {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 	}
 	if err := cmd.Run(); err != nil {
-		return plan.Fact{Why: fmt.Sprintf("private namespaces can't be made: %v", reason(err)), Remedy: namespaceRemedy()}
+		return plan.Fact{Why: fmt.Sprintf("private namespaces can't be made: %v", plan.Cause(err)), Remedy: namespaceRemedy()}
 	}
 	return plan.Fact{OK: true}
 }

@@ -40,7 +40,7 @@ func writeNew(path, text string) error {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return &plan.Problem{What: fmt.Sprintf("%q can't be written: %v", path, reason(err)), Hint: "make the project directory writable"}
+		return &plan.Problem{What: fmt.Sprintf("%q can't be written: %v", path, plan.Cause(err)), Hint: "make the project directory writable"}
 	}
 	return nil
 }

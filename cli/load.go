@@ -68,7 +68,7 @@ func host() (plan.Host, error) {
 	}
 	if h.Temp, err = filepath.EvalSymlinks(h.Temp); err != nil {
 		return plan.Host{}, &plan.Problem{
-			What: fmt.Sprintf("the directory for temporary files, %q: %v", os.TempDir(), reason(err)),
+			What: fmt.Sprintf("the directory for temporary files, %q: %v", os.TempDir(), plan.Cause(err)),
 			Hint: "set TMPDIR to a directory that exists",
 		}
 	}
@@ -212,19 +212,9 @@ func readRules(path string) ([]byte, error) {
 
 func unreadable(path string, err error) error {
 	return &plan.Problem{
-		What: fmt.Sprintf("rule file %q: %v", path, reason(err)),
+		What: fmt.Sprintf("rule file %q: %v", path, plan.Cause(err)),
 		Hint: "a rule file is a regular, readable TOML file; `jail init` writes one to start from",
 	}
-}
-
-// reason is what went wrong without the name of the call and the path, which
-// our own words have.
-func reason(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }
 
 // markers lists the files of the project that choose profiles.

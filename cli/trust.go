@@ -91,7 +91,7 @@ func (a app) recordTrust() error {
 	dir := configDir(h.Home)
 	if err := record(dir, path, digest(text)); err != nil {
 		return &plan.Problem{
-			What: fmt.Sprintf("the trust can't be recorded in %q: %v", dir, reason(err)),
+			What: fmt.Sprintf("the trust can't be recorded in %q: %v", dir, plan.Cause(err)),
 			Hint: "inside a jail nothing can be trusted; outside, make that directory writable",
 		}
 	}
@@ -109,7 +109,7 @@ func (a app) forgetTrust(dir, path string) error {
 		return &plan.Problem{What: fmt.Sprintf("%q does not exist", path), Hint: "`jail init` writes one"}
 	}
 	if err := record(dir, path, ""); err != nil {
-		return &plan.Problem{What: fmt.Sprintf("the trust in %q can't be forgotten: %v", path, reason(err))}
+		return &plan.Problem{What: fmt.Sprintf("the trust in %q can't be forgotten: %v", path, plan.Cause(err))}
 	}
 	fmt.Fprintf(a.stderr, "jail: %q is not there any more; forgotten\n", path)
 	return nil

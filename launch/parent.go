@@ -69,7 +69,7 @@ func supervised(p plan.Plan, path string, argv []string) (status int, err error)
 	started, terminal := passSignals(cmd), foreground()
 	defer terminal.restore()
 	if err := cmd.Start(); err != nil {
-		return 0, p.WithoutMounts(cause(err))
+		return 0, p.WithoutMounts(plan.Cause(err))
 	}
 	for _, f := range files {
 		f.Close()

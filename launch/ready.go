@@ -25,7 +25,7 @@ func makeReady(p plan.Plan) (_ plan.Plan, env []string, temp string, err error) 
 	}
 	for _, s := range p.Seeds {
 		if err := plant(s); err != nil {
-			return p, nil, "", fmt.Errorf("copying %q to %q: %w", s.File, s.To, cause(err))
+			return p, nil, "", fmt.Errorf("copying %q to %q: %w", s.File, s.To, plan.Cause(err))
 		}
 	}
 	sweep(p.Temp, p.UID)
@@ -57,20 +57,11 @@ func makeDir(path string) error {
 		return nil
 	case errors.Is(err, unix.EROFS), errors.Is(err, unix.EACCES):
 		return &plan.Problem{
-			What: fmt.Sprintf("%q can't be made: %v", path, cause(err)),
+			What: fmt.Sprintf("%q can't be made: %v", path, plan.Cause(err)),
 			Hint: "a profile keeps caches or state there; make HOME writable, set HOME elsewhere, or write profiles = [\"default\"] in a rule file",
 		}
 	}
-	return fmt.Errorf("making %q: %w", path, cause(err))
-}
-
-// cause is what went wrong without the name of the call and the path.
-func cause(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
+	return fmt.Errorf("making %q: %w", path, plan.Cause(err))
 }
 
 // plant copies a file to a place where there is none yet. The source is the
@@ -121,7 +112,7 @@ func privateTemp(base string, uid int) (string, error) {
 	dir, err := os.MkdirTemp(base, fmt.Sprintf("%s%d-%d-%s-", tempPrefix, uid, os.Getpid(), startTime(os.Getpid())))
 	if err != nil {
 		return "", &plan.Problem{
-			What: fmt.Sprintf("a private temporary directory can't be made in %q: %v", base, cause(err)),
+			What: fmt.Sprintf("a private temporary directory can't be made in %q: %v", base, plan.Cause(err)),
 			Hint: "make room there, or set TMPDIR to a directory that can be written",
 		}
 	}

@@ -85,7 +85,7 @@ func (p Plan) runnable(path string) error {
 	fi, err := os.Stat(path)
 	if err != nil {
 		return &Problem{
-			What: fmt.Sprintf("%q: %s", path, reason(err)),
+			What: fmt.Sprintf("%q: %s", path, Cause(err)),
 			Hint: "give the path of a program, or a name to look up in PATH", Status: statusNotFound,
 		}
 	}
@@ -104,7 +104,7 @@ func (p Plan) runnable(path string) error {
 	}
 	if _, err := os.Stat(interp); err != nil {
 		return &Problem{
-			What: fmt.Sprintf("%q: its interpreter %q: %s", path, interp, reason(err)),
+			What: fmt.Sprintf("%q: its interpreter %q: %s", path, interp, Cause(err)),
 			Hint: "mend the #! line, or install the interpreter", Status: statusNotFound,
 		}
 	}

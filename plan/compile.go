@@ -141,7 +141,7 @@ func (c *compiler) grant(g rules.Grant) error {
 		}
 		return nil
 	case err != nil:
-		return &Problem{At: g.From, What: fmt.Sprintf("%q: %s", g.Path.Text, reason(err))}
+		return &Problem{At: g.From, What: fmt.Sprintf("%q: %v", g.Path.Text, Cause(err))}
 	case !exists && !g.Create:
 		return &Problem{
 			At: g.From, What: fmt.Sprintf("%q does not exist", path),
@@ -159,7 +159,7 @@ func (c *compiler) record(real string, exists bool, g rules.Grant) error {
 	if exists {
 		n := c.view.lstat(real)
 		if n.err != nil {
-			return &Problem{At: g.From, What: fmt.Sprintf("%q: %s", g.Path.Text, reason(n.err))}
+			return &Problem{At: g.From, What: fmt.Sprintf("%q: %v", g.Path.Text, Cause(n.err))}
 		}
 		grant.ID, grant.Dir = n.id, n.mode.IsDir()
 		if what := unfit(n.mode, g); what != "" {
@@ -255,7 +255,7 @@ func (c *compiler) own() error {
 	for _, dir := range c.host.Own {
 		real, _, err := c.view.real(dir)
 		if err != nil {
-			return &Problem{What: fmt.Sprintf("%q, where jail keeps its own files: %s", dir, reason(err))}
+			return &Problem{What: fmt.Sprintf("%q, where jail keeps its own files: %s", dir, Cause(err))}
 		}
 		where := real
 		if link := c.firstLink(dir, func(d string) bool { return c.access(d)&Write != 0 }); link != "" {
@@ -287,10 +287,12 @@ func (c *compiler) seeds() error {
 	return nil
 }
 
-func reason(err error) string {
+// Cause is what went wrong without the name of the call and the path, which our
+// own words have.
+func Cause(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
-		return pe.Err.Error()
+		return pe.Err
 	}
-	return err.Error()
+	return err
 }
