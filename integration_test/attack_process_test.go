@@ -122,7 +122,7 @@ func signalAttacks() []attack {
 		signals("queued", unix.EPERM, queueSignal),
 		signals("pidfd", unix.ENOSYS, signalByDescriptor),
 		signals("parent", unix.EPERM, func(attackWorld) error { return unix.Kill(unix.Getppid(), 0) }),
-		signals("owner-of-socket", unix.ETIMEDOUT, signalByInput),
+		signals("owner-of-socket", unix.EPERM, signalByInput),
 		signals("own-group", unix.ETIMEDOUT, signalGroup),
 		// A limit that is passed already is a signal too: SIGKILL, SIGXFSZ.
 		signals("limit-processor-time", unix.EPERM, limited(unix.RLIMIT_CPU, 0)),

@@ -90,8 +90,18 @@ func TestCLITrust(t *testing.T) {
 	if !cliReads(t, w) {
 		t.Error("the same bytes again are not used")
 	}
-	if err := os.Remove(file); err != nil || cliReads(t, w) {
-		t.Errorf("without the file: %v", err)
+	// Removing it sets nobody free, nor does making a repository below it.
+	must(t, os.Remove(file))
+	cliRefused(t, w, fmt.Sprintf("%q is trusted, but it is not there any more", file), "`jail trust` to forget it")
+	w.WriteFile(t, filepath.Join(w.Project, "sub", ".git", "HEAD"), "ref: refs/heads/main\n")
+	if r := evRun(t, w, "project/sub", nil, append(evJailed(t), "true")...); r.Status != 125 || !strings.Contains(r.Stderr, "is trusted, but the project here is") {
+		t.Errorf("in a repository below: %+v", r)
+	}
+	if r := cliRun(t, w, nil, "trust"); r.Status != 0 || !strings.Contains(r.Stderr, "forgotten") {
+		t.Errorf("forgetting: %+v", r)
+	}
+	if cliReads(t, w) {
+		t.Error("the file that is gone is used")
 	}
 }
 
@@ -161,6 +171,7 @@ func TestCLITrustIsNarrow(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.Project, "jail.toml")); err != nil {
 		t.Fatal(err)
 	}
+	evMust(t, w, "", testenv.JailBin(t), "trust") // forgets it
 	r = cliRun(t, w, nil, "trust")
 	if r.Status != 1 {
 		t.Errorf("got %+v", r)
