@@ -144,10 +144,7 @@ func (f *file) checkKey(k toml.Key, known []string) error {
 			return nil
 		}
 	}
-	hint := "the README lists every key"
-	if n := nearest(strings.ToLower(name), known); n != "" {
-		hint = "did you mean " + n + "?"
-	}
+	hint := suggest(strings.ToLower(name), known, "the README lists every key")
 	return problem(f.anyLine(name), hint, "unknown key %q", name)
 }
 

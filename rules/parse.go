@@ -198,10 +198,7 @@ func (m *merger) addWaivers(f *file) error {
 
 func (m *merger) addWaiver(name string, from Origin) error {
 	if !slices.Contains(WaiverNames(), name) {
-		hint := "waivers are: " + strings.Join(WaiverNames(), ", ")
-		if n := nearest(name, WaiverNames()); n != "" {
-			hint = "did you mean " + n + "?"
-		}
+		hint := suggest(name, WaiverNames(), "waivers are: "+strings.Join(WaiverNames(), ", "))
 		return problem(from, hint, "%q can't be waived", name)
 	}
 	m.p.waivers = append(m.p.waivers, Waiver{Name: name, From: from})

@@ -94,13 +94,7 @@ func chooseProfiles(files []*file, in Input) (chosen, error) {
 		}
 	}
 	if !named {
-		names := []string{"default"}
-		for _, t := range triggers() {
-			if t.fits(in) {
-				names = append(names, t.profile)
-			}
-		}
-		for _, name := range names {
+		for _, name := range fitting(in) {
 			if err := c.add(name, Origin{}); err != nil {
 				return chosen{}, err
 			}
@@ -119,11 +113,8 @@ func (c *chosen) add(name string, from Origin) error {
 		return nil
 	}
 	text, ok := ProfileText(name)
-	if !ok || strings.Contains(name, "/") {
-		hint := "profiles are: " + strings.Join(ProfileNames(), ", ")
-		if n := nearest(name, ProfileNames()); n != "" {
-			hint = "did you mean " + n + "?"
-		}
+	if !ok {
+		hint := suggest(name, ProfileNames(), "profiles are: "+strings.Join(ProfileNames(), ", "))
 		return problem(from, hint, "there is no profile %q", name)
 	}
 	f, err := decode(Source{Kind: Profile, Name: "profile " + name, Text: []byte(text)}, 1000+len(c.names))
@@ -141,10 +132,13 @@ func (c *chosen) add(name string, from Origin) error {
 
 // ChosenBy lists the profiles that a project with these markers gets when no
 // rule file names any.
-func ChosenBy(markers []string) []string {
+func ChosenBy(markers []string) []string { return fitting(Input{Markers: markers}) }
+
+// fitting lists the profiles that are chosen without being named.
+func fitting(in Input) []string {
 	names := []string{"default"}
 	for _, t := range triggers() {
-		if t.fits(Input{Markers: markers}) {
+		if t.fits(in) {
 			names = append(names, t.profile)
 		}
 	}

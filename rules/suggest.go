@@ -1,5 +1,14 @@
 package rules
 
+// suggest is the hint for a word that is not known: the nearest that is, or what
+// to say otherwise.
+func suggest(word string, candidates []string, otherwise string) string {
+	if n := nearest(word, candidates); n != "" {
+		return "did you mean " + n + "?"
+	}
+	return otherwise
+}
+
 // nearest returns the candidate with the smallest edit distance to word, or ""
 // when none is near enough to be a slip of the finger.
 func nearest(word string, candidates []string) string {
