@@ -183,15 +183,11 @@ func sealed(text []byte) (*os.File, error) {
 // sends reaches the command by itself, since all share one process group.
 func passSignals(stage *exec.Cmd) (started chan struct{}) {
 	started = make(chan struct{})
-	c := make(chan os.Signal, 64)
-	signal.Notify(c, passed()...)
+	c := takeSignals()
 	go func() {
 		<-started
-		for s := range c {
-			if s != syscall.SIGINT && s != syscall.SIGQUIT {
-				stage.Process.Signal(s)
-			}
-		}
+		// Through the handle: the number may be another's once it has ended.
+		forward(c, func(s os.Signal) { stage.Process.Signal(s) })
 	}()
 	return started
 }

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -49,7 +48,7 @@ func Stage() int {
 	for _, fd := range []int{orderFD, exeFD, errorFD} {
 		unix.Close(fd)
 	}
-	go forward(signals, pid)
+	go forward(signals, func(s os.Signal) { syscall.Kill(pid, s.(syscall.Signal)) })
 	go listen(pid)
 	var tidying sync.Mutex
 	go watch(&o.Layout, &tidying)
@@ -110,28 +109,28 @@ func Confine() int {
 	return report(c.exec(o.Path, o.Argv))
 }
 
-// takeSignals begins to take what the parent sends. Init itself must not end of
-// it: a signal with a handler reaches process 1, so those of the terminal are
-// taken too, and dropped.
+// takeSignals begins to take what is to be passed on. Neither the parent nor init
+// may end of it, so the terminal's are taken too, and dropped by forward: a
+// signal with a handler reaches process 1.
 func takeSignals() chan os.Signal {
 	c := make(chan os.Signal, 64)
 	signal.Notify(c, passed()...)
 	return c
 }
 
-func forward(signals <-chan os.Signal, pid int) {
+// forward sends on what is not the terminal's.
+func forward(signals <-chan os.Signal, send func(os.Signal)) {
 	for s := range signals {
 		if s != syscall.SIGINT && s != syscall.SIGQUIT {
-			syscall.Kill(pid, s.(syscall.Signal))
+			send(s)
 		}
 	}
 }
 
 // isStopped tells whether a process is stopped now (proc(5), field 3).
 func isStopped(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	i := bytes.LastIndexByte(b, ')')
-	return err == nil && i+2 < len(b) && b[i+2] == 'T'
+	f := statFields(pid)
+	return len(f) > 0 && f[0] == "T"
 }
 
 // leads tells whether the command has made a process group of its own, as an

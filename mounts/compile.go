@@ -69,10 +69,13 @@ const (
 	dev    = "/dev"
 )
 
+// within tells whether path is dir or lies beneath it.
+func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
 // private returns the private directory above path, if there is one.
 func private(path string) (string, bool) {
 	for _, dir := range []string{tmp, varTmp, shm, run} {
-		if path == dir || strings.HasPrefix(path, dir+"/") {
+		if within(path, dir) {
 			return dir, true
 		}
 	}
@@ -94,7 +97,7 @@ func (l Layout) Hides() bool {
 // hidden tells whether path lies in something that is hidden.
 func (l Layout) hidden(path string) bool {
 	return slices.ContainsFunc(l.Covers, func(c Cover) bool {
-		return c.Kind == Hide && (path == c.Path || strings.HasPrefix(path, c.Path+"/"))
+		return c.Kind == Hide && within(path, c.Path)
 	})
 }
 
@@ -107,7 +110,7 @@ func Compile(p plan.Plan, temp string) Layout {
 	l := Layout{Temp: temp, Trees: []Tree{{Path: dev, Set: deviceFlags}}}
 	for g := range p.Grants() { // in the order of paths: outer before inner
 		dir, hidden := private(g.Path)
-		if made(g.Path) || !hidden && (g.Path == dev || strings.HasPrefix(g.Path, dev+"/")) {
+		if made(g.Path) || !hidden && within(g.Path, dev) {
 			continue
 		}
 		flags := flagsOf(g)
@@ -147,7 +150,7 @@ func (l *Layout) pin(path string, outer Tree) {
 
 // made are the paths that Enter makes anew; their grants are for Landlock.
 func made(path string) bool {
-	return path == tmp || path == varTmp || path == shm || path == "/proc" || strings.HasPrefix(path, "/proc/")
+	return path == tmp || path == varTmp || path == shm || within(path, "/proc")
 }
 
 // Adapt changes the grants as the layout changes the file system: the private
@@ -176,7 +179,7 @@ func flagsOf(g plan.Grant) uint64 {
 // around is the innermost tree that has path in it.
 func (l Layout) around(path string) (Tree, bool) {
 	for _, t := range slices.Backward(l.Trees) {
-		if path == t.Path || strings.HasPrefix(path, t.Path+"/") {
+		if within(path, t.Path) {
 			return t, true
 		}
 	}

@@ -34,7 +34,7 @@ const patternBudget = 3 * time.Second
 
 // patterns replaces each pattern in a grant by what it matches now.
 func (c *compiler) patterns() error {
-	if !c.useMounts() {
+	if !c.plan.Mounts {
 		return nil
 	}
 	deadline := time.Now().Add(patternBudget)
@@ -130,9 +130,7 @@ func (c *compiler) carve(cv rules.Carve, path string) {
 	}
 	real, exists, err := c.view.real(top)
 	switch {
-	case err != nil || !exists && cv.Path.Optional:
-		out.Absent = true
-	case !exists && !out.Glob:
+	case err != nil || !exists && (cv.Path.Optional || !out.Glob):
 		out.Absent = true
 	case !out.Glob:
 		out.Path = real
