@@ -25,17 +25,20 @@ const maxRepositoryDirs = 1500
 // repositories carves out, in every git directory of the project, what is
 // protected in its own: a rule for ".git/config" speaks of all of them.
 func (c *compiler) repositories() {
-	at, asked := c.gitRule()
 	root := c.host.Tree.Root
-	if !asked || c.access(root)&Write == 0 {
+	if c.access(root)&Write == 0 {
+		return
+	}
+	dots, whole := Repositories(root)
+	c.plan.Repositories = dots // the report at exit asks what is new, whatever the rules protect
+	at, asked := c.gitRule()
+	if !asked {
 		return
 	}
 	dirs := slices.Clone(c.host.Tree.Git)
-	dots, whole := Repositories(root)
 	if !whole {
 		c.plan.Tree.Notes = append(c.plan.Tree.Notes, fmt.Sprintf("repositories inside the project are looked for in its first %d directories only", maxRepositoryDirs))
 	}
-	c.plan.Repositories = dots
 	for _, dot := range dots {
 		n := c.view.lstat(dot)
 		switch {

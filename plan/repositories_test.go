@@ -51,6 +51,16 @@ func gitDir(w *world, dir string) {
 	w.file(dir+"/config", "")
 }
 
+// The report at exit compares with what was there, whatever the rules protect.
+func TestRepositoriesAreKnownWithoutARule(t *testing.T) {
+	w := newWorld(t)
+	w.repo("home/proj/.git")
+	want := []string{w.path("home/proj/.git")}
+	if d := cmp.Diff(want, w.plan("files.write = ['.']").Repositories); d != "" {
+		t.Error(d)
+	}
+}
+
 // A rule for .git/config speaks of every repository of the project.
 func TestEveryRepositoryIsCarved(t *testing.T) {
 	const rule = "files = { write = ['.'], protect = ['.git/config?'] }"
