@@ -27,7 +27,8 @@ var mayImport = map[string][]string{
 	"seal":             {},
 	"supervise":        {"plan", "seccomp", "seal"},
 	"guard":            {"plan"},
-	"launch":           {"plan", "landlock", "mounts", "seccomp", "guard", "supervise"},
+	"confine":          {},
+	"launch":           {"plan", "landlock", "mounts", "seccomp", "confine", "guard", "supervise"},
 	"cli":              {"rules", "plan", "landlock", "mounts", "seccomp", "seal", "supervise", "launch"},
 	"internal/testenv": {},
 }
@@ -129,8 +130,8 @@ func TestPackagesAreListed(t *testing.T) {
 // C is called in one place, and memory is cast in few.
 func TestCgoAndUnsafe(t *testing.T) {
 	may := map[string][]string{
-		"C":                                    {"seccomp"},
-		"unsafe":                               {"seccomp", "mounts", "supervise", "launch"},
+		"C":                                    {"seccomp", "confine"},
+		"unsafe":                               {"seccomp", "mounts", "supervise", "confine"},
 		"github.com/seccomp/libseccomp-golang": {"seccomp"},
 		"plugin":                               {},
 	}

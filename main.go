@@ -18,11 +18,8 @@ func main() {
 	// through very large trees.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
-	switch os.Args[0] {
-	case launch.StageName:
+	if os.Args[0] == launch.StageName {
 		os.Exit(launch.Stage())
-	case launch.ConfineName:
-		os.Exit(launch.Confine())
 	}
 	os.Exit(cli.Main(version, os.Args[1:], os.Stdout, os.Stderr))
 }

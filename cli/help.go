@@ -82,7 +82,10 @@ Rules come from built-in profiles (chosen by the command and the project), from
   --env NAME        pass on an environment variable; MY_* for several
   --waive NAME      accept the loss of what this host can't hold:
                     mounts, truncate, ports, signals
-  -v                say on standard error what is in force
+  --keep-running    when COMMAND ends, wait for what it left running instead
+                    of ending it
+  -v                say on standard error what is in force, and at the end how
+                    many processes were ended
   --version
 
 Relative paths start at the working directory. A final ? means: may be absent.

@@ -15,9 +15,10 @@ import (
 // run is `jail [flags] [--] COMMAND [ARG...]`.
 func (a app) run(args []string) int {
 	var o options
-	var version bool
+	var version, keep bool
 	argv, err := o.parse("jail", args, func(fs *flag.FlagSet) {
 		fs.BoolVar(&o.verbose, "v", false, "")
+		fs.BoolVar(&keep, "keep-running", false, "")
 		fs.BoolVar(&version, "version", false, "")
 	})
 	switch {
@@ -31,7 +32,7 @@ func (a app) run(args []string) int {
 	case len(argv) == 0:
 		return a.fail(&plan.Problem{What: "no command is given", Hint: "jail [flags] [--] COMMAND [ARG...], for example: jail -- opencode"}, statusJail)
 	}
-	status, err := a.start(o, argv)
+	status, err := a.start(o, argv, keep)
 	if err != nil {
 		return a.fail(err, statusJail)
 	}
@@ -39,7 +40,7 @@ func (a app) run(args []string) int {
 }
 
 // start compiles the plan and runs the command.
-func (a app) start(o options, argv []string) (status int, err error) {
+func (a app) start(o options, argv []string, keep bool) (status int, err error) {
 	p, err := compile(o, argv[0], launch.Probe)
 	if err != nil {
 		return 0, err
@@ -57,7 +58,7 @@ func (a app) start(o options, argv []string) (status int, err error) {
 	if o.verbose {
 		a.summary(p, cmd.Path)
 	}
-	status, err = launch.Run(p, cmd.Path, argv)
+	status, err = launch.Run(p, cmd.Path, argv, launch.Options{Verbose: o.verbose, KeepRunning: keep})
 	if err != nil && p.Mounts {
 		err = cmp.Or(withoutMounts(o, argv[0]), err)
 	}

@@ -101,15 +101,3 @@ func openNoLinks(path string) (int, error) {
 	}
 	return fd, nil
 }
-
-// Restrict puts the ruleset on the calling thread, which must be locked and
-// have no_new_privs. Only this thread is confined: the caller execs from it.
-func Restrict(rulesetFD int) error {
-	if err := ll.LandlockRestrictSelf(rulesetFD, 0); err != nil {
-		if errors.Is(err, unix.E2BIG) {
-			return &plan.Problem{What: "too many Landlock layers around this process", Hint: "jails can be nested 16 deep (landlock(7)); start this one further out"}
-		}
-		return fmt.Errorf("landlock_restrict_self: %w", err)
-	}
-	return nil
-}

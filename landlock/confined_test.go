@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
 	"jail/internal/testenv"
@@ -33,7 +34,7 @@ func confined(t *testing.T, ruleset int, f func()) {
 		runtime.LockOSThread() // never unlocked: the thread is not used again
 		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 		if err == nil {
-			err = landlock.Restrict(ruleset)
+			err = ll.LandlockRestrictSelf(ruleset, 0)
 		}
 		if err == nil {
 			f()

@@ -3,17 +3,22 @@
 //
 // # Enforces
 //
-// The order itself: what can fail is done before anything is confined; then,
-// on one locked thread, no_new_privs, no capabilities, Landlock, descriptors
-// above 2 marked to close, seccomp, execve. When execve succeeds the command
-// has this process's pid, parent, terminal and process group, and nothing of
-// jail is left. Core dumps are off, limits set, TMPDIR is private (0700).
+// The order itself: what can fail is done before anything is confined. With the
+// mounts layer there are three processes. The parent stays outside, passes on
+// signals, stops and continues with its shell, returns the status and tidies up.
+// Init, process 1 of the namespaces, builds the view, reaps, keeps carve-outs in
+// place, and ends everything when the command or the parent ends. The command is
+// forked by init and confined (package confine) before it executes. Core dumps
+// are off, limits set, TMPDIR is private (0700).
+//
+// Without the mounts layer there is one: jail confines itself and executes, and
+// nothing of it is left.
 //
 // # Does not enforce
 //
-// Standard input, output and error are the command's own: a directory or a
-// terminal that is open there keeps its rights. A private TMPDIR is removed by
-// a later start, not at exit, since nobody is left to do it.
+// Standard input, output and error are the command's own. Without the mounts
+// layer a private TMPDIR is removed by a later start, not at exit, since nobody
+// is left to do it.
 //
 // # Needs
 //

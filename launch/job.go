@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the parent and process 1 tell each other over their line. Nothing else is
-// needed: when one of them ends, the other reads the end.
+// What the parent and process 1 tell each other over their line, besides the
+// numbers of signals that are to be passed on. When one of them ends, the other
+// reads the end.
 const (
 	stopped   = 's' // process 1: the command has stopped itself
 	continued = 'c' // the parent: somebody has continued us
@@ -40,30 +41,25 @@ func stopAlong(line *os.File) {
 	}
 }
 
-// listen is process 1's side: it continues the command, and ends, and with it
-// everything in the namespace, when the parent has gone. The parent may be gone
-// before the kernel was told to send a signal of that.
-func listen(command int) {
+// listen is process 1's side: it passes signals on, continues the command, and
+// ends, and with it everything in the namespace, when the parent has gone. The
+// parent may be gone before the kernel was told to send a signal of that.
+func (i *process1) listen() {
 	line := os.NewFile(lineFD, "line")
 	buf := make([]byte, 1)
 	for {
-		if n, err := line.Read(buf); n != 1 || err != nil {
+		n, err := line.Read(buf)
+		switch {
+		case n != 1 || err != nil:
+			i.options.KeepRunning = false
 			unix.Kill(-1, unix.SIGKILL) // reap sees the command's end, and ends init
 			return
-		}
-		if buf[0] == continued {
-			continueGroup(command)
+		case buf[0] == continued:
+			continueGroup(i.command)
+		default:
+			go i.passOn(syscall.Signal(buf[0]))
 		}
 	}
-}
-
-// continueGroup continues the command's process group. One that is still the
-// parent's has been continued with it.
-func continueGroup(command int) {
-	if group, err := unix.Getpgid(command); err == nil && group != 0 && group != unix.Getpgrp() {
-		unix.Kill(-group, unix.SIGCONT)
-	}
-	unix.Kill(command, unix.SIGCONT)
 }
 
 // terminal is the foreground process group that the terminal had at the start,

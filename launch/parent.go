@@ -7,38 +7,21 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"jail/guard"
+	"jail/landlock"
 	"jail/mounts"
 	"jail/plan"
-)
-
-// order is what the parent tells the stage and the stage's child, on a sealed
-// memory file: nothing of it stands in arguments or the environment.
-type order struct {
-	Plan      plan.Plan
-	Layout    mounts.Layout
-	Path      string
-	Argv, Env []string
-}
-
-// The descriptors that a stage finds open.
-const (
-	orderFD = 3
-	exeFD   = 4 // jail's own binary, opened before anything was noexec
-	errorFD = 5 // a pipe: what is written there is why nothing was started
-	lineFD  = 6 // a socket to the parent; its end is the parent's end
 )
 
 // supervised starts the command in namespaces of its own and waits for it. The
 // parent stays outside: its only tasks are to pass signals on, to return the
 // status, and to remove the private directories.
-func supervised(p plan.Plan, path string, argv []string) (status int, err error) {
+func supervised(p plan.Plan, path string, argv []string, o Options) (status int, err error) {
 	p, env, temp, err := makeReady(p)
 	if err != nil {
 		return 0, err
@@ -54,19 +37,32 @@ func supervised(p plan.Plan, path string, argv []string) (status int, err error)
 			return 0, err
 		}
 	}
+	s, err := steps(p)
+	if err != nil {
+		return 0, err
+	}
+	s.Path, s.Argv, s.Env = path, argv, env
 	before := snapshot(p)
-	text, err := json.Marshal(order{Plan: forStage(p), Layout: layout, Path: path, Argv: argv, Env: env})
+	status, err = attend(p, order{
+		Layout: layout, Cwd: p.Cwd, Ruleset: landlock.Compile(layout.Adapt(p), p.ABI), Steps: s, Options: o,
+	})
+	if err == nil {
+		tell(p, before)
+	}
+	return status, err
+}
+
+// attend starts the stage with its order and waits for its end.
+func attend(p plan.Plan, o order) (status int, err error) {
+	files, report, line, err := descriptors(o)
 	if err != nil {
 		return 0, err
 	}
-	files, report, line, err := descriptors(text)
-	if err != nil {
-		return 0, err
-	}
+	defer line.Close()
 	// The kernel ends the stage when this thread ends.
 	runtime.LockOSThread()
 	cmd := stageCommand(files)
-	started, terminal := passSignals(cmd), foreground()
+	signals, terminal := takeSignals(), foreground()
 	defer terminal.restore()
 	if err := cmd.Start(); err != nil {
 		return 0, p.WithoutMounts(plan.Cause(err))
@@ -75,14 +71,12 @@ func supervised(p plan.Plan, path string, argv []string) (status int, err error)
 		f.Close()
 	}
 	go stopAlong(line)
-	if err := refusal(report); err != nil {
+	go passSignals(signals, line)
+	if err := refused(p, report); err != nil {
 		cmd.Wait()
 		return 0, err
 	}
-	close(started)
-	status, err = exitStatus(cmd.Wait())
-	tell(p, before)
-	return status, err
+	return exitStatus(cmd.Wait())
 }
 
 // snapshot reads, before the start, what a run should not change unnoticed.
@@ -112,16 +106,10 @@ func tell(p plan.Plan, before guard.Snapshot) {
 	}
 }
 
-// forStage leaves out what only people read: the stage starts sooner.
-func forStage(p plan.Plan) plan.Plan {
-	p.Carves, p.Missing, p.Options, p.Dropped, p.Seeds, p.Env, p.Repositories = nil, nil, nil, nil, nil, nil, nil
-	return p
-}
-
 func stageCommand(files []*os.File) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{StageName}
-	cmd.Env = []string{}
+	cmd.Env = []string{"TZ="} // or package time reads the zone at each start
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = files
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -139,15 +127,11 @@ func stageCommand(files []*os.File) *exec.Cmd {
 	return cmd
 }
 
-// descriptors opens what the stage gets, and the end of the pipe that stays.
-func descriptors(text []byte) (files []*os.File, report, line *os.File, err error) {
-	memory, err := sealed(text)
+// descriptors opens what the stage gets, and the ends that stay.
+func descriptors(o order) (files []*os.File, report, line *os.File, err error) {
+	memory, err := o.write()
 	if err != nil {
 		return nil, nil, nil, err
-	}
-	exe, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("opening jail's own binary: %w", err)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -157,65 +141,24 @@ func descriptors(text []byte) (files []*os.File, report, line *os.File, err erro
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	files = []*os.File{memory, os.NewFile(uintptr(exe), "jail"), w, os.NewFile(uintptr(pair[1]), "line")}
-	return files, r, os.NewFile(uintptr(pair[0]), "line"), nil
+	return []*os.File{memory, w, os.NewFile(uintptr(pair[1]), "line")}, r, os.NewFile(uintptr(pair[0]), "line"), nil
 }
 
-// sealed puts text on a memory file that nobody can change any more.
-func sealed(text []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate("jail", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, fmt.Errorf("memfd_create(2), for the plan: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), "plan")
-	if _, err := f.Write(text); err != nil {
-		return nil, err
-	}
-	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		return nil, fmt.Errorf("sealing the plan: %w", err)
-	}
-	return f, nil
-}
-
-// passSignals hands on what is sent to the parent alone, from the moment when
-// started is closed: until then nobody is there to get it. What the terminal
-// sends reaches the command by itself, since all share one process group.
-func passSignals(stage *exec.Cmd) (started chan struct{}) {
-	started = make(chan struct{})
-	c := takeSignals()
-	go func() {
-		<-started
-		// Through the handle: the number may be another's once it has ended.
-		forward(c, func(s os.Signal) { stage.Process.Signal(s) })
-	}()
-	return started
-}
-
-// passed are the signals that are taken, to be passed on or dropped. One that is
-// ignored (nohup) stays ignored, here and by the command.
-func passed() []os.Signal {
-	var out []os.Signal
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2} {
-		if !signal.Ignored(s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// refusal waits until the command runs, or returns why it does not.
-func refusal(report *os.File) error {
+// refused waits until the command runs, or returns why it does not.
+func refused(p plan.Plan, report io.ReadCloser) error {
 	defer report.Close()
 	text, err := io.ReadAll(report)
 	if err != nil || len(text) == 0 {
 		return err
 	}
-	var p plan.Problem
-	if err := json.Unmarshal(text, &p); err != nil {
+	var r refusal
+	if err := json.Unmarshal(text, &r); err != nil {
 		return err
 	}
-	return &p
+	if r.NoMounts {
+		return p.WithoutMounts(&r.Problem)
+	}
+	return &r.Problem
 }
 
 // exitStatus is the command's: init ends as it did.
@@ -228,31 +171,4 @@ func exitStatus(err error) (int, error) {
 		return exit.ExitCode(), nil
 	}
 	return 0, fmt.Errorf("the jail's init ended: %w", err)
-}
-
-// report tells the parent why nothing is started.
-func report(err error) int {
-	var p *plan.Problem
-	if !errors.As(err, &p) {
-		p = &plan.Problem{What: err.Error()}
-	}
-	text, _ := json.Marshal(p) // strings and numbers only
-	os.NewFile(errorFD, "report").Write(text)
-	return 125
-}
-
-// readOrder reads the order without moving the offset that is shared with
-// others.
-func readOrder() (order, error) {
-	f := os.NewFile(orderFD, "plan")
-	fi, err := f.Stat()
-	if err != nil {
-		return order{}, errors.New("this is how jail calls itself; it can't be called by hand")
-	}
-	text := make([]byte, fi.Size())
-	if _, err := f.ReadAt(text, 0); err != nil {
-		return order{}, err
-	}
-	var o order
-	return o, json.Unmarshal(text, &o)
 }

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -119,25 +118,6 @@ func privateTemp(base string, uid int) (string, error) {
 	// Not resolved again: base is real, and who could put a link in the place of
 	// what was just made must gain nothing by it.
 	return dir, nil
-}
-
-// startTime is field 22 of /proc/PID/stat (proc(5)): with the pid it names a
-// process for good. "0" if there is no such process.
-func startTime(pid int) string {
-	if f := statFields(pid); len(f) > 19 {
-		return f[19]
-	}
-	return "0"
-}
-
-// statFields are the fields of /proc/PID/stat from the third on, nil if there is
-// no such process. The command, in parentheses before them, may hold anything.
-func statFields(pid int) []string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil
-	}
-	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 }
 
 // sweep removes private TMPDIRs whose command has ended. It is tidiness: what

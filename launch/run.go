@@ -3,14 +3,22 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 
+	"jail/confine"
 	"jail/landlock"
 	"jail/plan"
 	"jail/seccomp"
 )
+
+// Options are not of the rules: how the run is attended.
+type Options struct {
+	Verbose bool
+	// KeepRunning waits, after the command has ended, until whatever it left
+	// running has ended too, instead of ending it.
+	KeepRunning bool
+}
 
 // Probe asks the kernel what each layer can do here.
 func Probe(h *plan.Host) {
@@ -25,77 +33,73 @@ func Probe(h *plan.Host) {
 // A plan with the mounts layer is run by a stage, and its exit status returned.
 // Without it there is no parent: this process becomes the command, and Run
 // returns only on error.
-func Run(p plan.Plan, path string, argv []string) (status int, err error) {
+func Run(p plan.Plan, path string, argv []string, o Options) (status int, err error) {
 	if err := p.Enforceable(); err != nil {
 		return 0, err
 	}
 	if p.Mounts {
-		return supervised(p, path, argv)
+		return supervised(p, path, argv, o)
 	}
 	p, env, _, err := makeReady(p)
 	if err != nil {
 		return 0, err
 	}
-	c, err := prepare(p, env)
+	s, err := steps(p)
 	if err != nil {
 		return 0, err
 	}
-	return 0, c.exec(path, argv)
-}
-
-// confinement is all that was made ready while failing was still cheap.
-type confinement struct {
-	ruleset int
-	filter  []byte
-	env     []string
-	limits  []plan.Limit
-}
-
-func prepare(p plan.Plan, env []string) (c confinement, err error) {
-	c = confinement{env: env, limits: p.Limits}
-	if c.filter, err = seccomp.Program(seccomp.Compile(p)); err != nil {
-		return confinement{}, err
+	s.Path, s.Argv, s.Env = path, argv, env
+	if s.Ruleset, err = landlock.Compile(p, p.ABI).FD(); err != nil {
+		return 0, err
 	}
-	c.ruleset, err = landlock.Compile(p, p.ABI).FD()
-	return c, err
+	return 0, startProblem(s, s.Exec())
 }
 
-// exec confines this thread, step by step, and executes the command from it.
-// Other threads are never confined; execve ends them.
-func (c confinement) exec(path string, argv []string) error {
-	runtime.LockOSThread()
-	for _, step := range []func() error{
-		noNewPrivs,
-		dropCapabilities,
-		func() error { return landlock.Restrict(c.ruleset) },
-		closeDescriptors,
-		func() error { return seccomp.Load(c.filter) },
-		func() error { return setLimits(c.limits) }, // this process itself may be over them
-	} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return execProblem(path, argv, unix.Exec(path, argv, c.env))
+// steps is what is put on the command, but for Landlock's ruleset.
+func steps(p plan.Plan) (s confine.Steps, err error) {
+	s.Filter, err = seccomp.Program(seccomp.Compile(p))
+	s.Limits = limits(p.Limits)
+	return s, err
 }
 
-// noNewPrivs keeps set-id programs and file capabilities from giving anything
-// back, and is what lets an ordinary user confine itself at all.
-func noNewPrivs() error {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("no_new_privs: %w", err)
+// limits never lets a process dump core, since a dump holds memory that was read
+// from files; the rest is as the rules say.
+func limits(rules []plan.Limit) []confine.Limit {
+	// 1, not 0: that is the value at which the kernel does not even start a
+	// program that core_pattern pipes to (core(5)), and no file is that small.
+	out := []confine.Limit{{Resource: unix.RLIMIT_CORE, Value: 1}}
+	for _, l := range rules {
+		out = append(out, confine.Limit{Resource: resource(l.Name), Value: l.Value})
 	}
-	return nil
+	return out
 }
 
-// closeDescriptors marks all above standard error to be closed by execve. Rights
-// that a descriptor carries are not taken back by any layer.
-func closeDescriptors() error {
-	err := unix.CloseRange(3, ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("close_range(2), to keep open files out of the jail: %w", err)
+func resource(name string) int {
+	switch name {
+	case "open_files":
+		return unix.RLIMIT_NOFILE
+	case "file_size":
+		return unix.RLIMIT_FSIZE
+	case "cpu":
+		return unix.RLIMIT_CPU
+	case "memory":
+		return unix.RLIMIT_AS
 	}
-	return nil
+	panic("launch: no limit is called " + name)
+}
+
+// startProblem words why the command was not executed.
+func startProblem(s confine.Steps, err error) error {
+	var f *confine.Failure
+	switch {
+	case !errors.As(err, &f):
+		return err
+	case f.Step == confine.Exec:
+		return execProblem(s.Path, s.Argv, f.Errno)
+	case f.Step == confine.Landlock && f.Errno == unix.E2BIG:
+		return &plan.Problem{What: "too many Landlock layers around this process", Hint: "jails can be nested 16 deep (landlock(7)); start this one further out"}
+	}
+	return err
 }
 
 // execProblem words a failed execve(2). Confinement is in force by now, so

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"sync"
 	"syscall"
 	"time"
@@ -14,16 +13,14 @@ import (
 	"jail/mounts"
 )
 
-// The names under which jail calls itself. main recognises them; with no order
-// on descriptor 3 both do nothing.
-const (
-	StageName   = "jail: init"
-	ConfineName = "jail: confine"
-)
+// StageName is the name under which jail calls itself. main recognises it; with
+// no order on descriptor 3 it does nothing.
+const StageName = "jail: init"
 
 // Stage is process 1 of the jail's namespaces. It builds the file system view,
-// starts the command through [Confine], reaps, and ends everything when the
-// command ends: the kernel kills what is left with process 1.
+// starts the command in a child that is confined before it executes, reaps, and
+// ends everything when the command ends: the kernel kills what is left with
+// process 1.
 func Stage() int {
 	o, err := readOrder()
 	if err != nil {
@@ -32,35 +29,53 @@ func Stage() int {
 	}
 	signals := takeSignals()
 	if err := o.Layout.Enter(); err != nil {
-		if errors.Is(err, unix.EPERM) { // AppArmor gives the namespace, but no rights in it
-			err = o.Plan.WithoutMounts(err)
-		}
-		return report(err)
+		// AppArmor gives the namespace, but no rights in it.
+		return refuse(refusal{Problem: problemOf(err), NoMounts: errors.Is(err, unix.EPERM)})
 	}
 	// Until now the working directory was on a mount that is read-only now.
-	if err := unix.Chdir(o.Plan.Cwd); err != nil {
-		return report(fmt.Errorf("changing to %q: %w", o.Plan.Cwd, err))
+	if err := unix.Chdir(o.Cwd); err != nil {
+		return refuse(refusal{Problem: problemOf(fmt.Errorf("changing to %q: %w", o.Cwd, err))})
 	}
-	pid, err := startConfine()
+	pid, err := o.start()
 	if err != nil {
-		return report(err)
+		return refuse(refusal{Problem: problemOf(err)})
 	}
-	for _, fd := range []int{orderFD, exeFD, errorFD} {
-		unix.Close(fd)
+	unix.Close(errorFD)
+	i := process1{command: pid, options: o.Options, seen: seen{at: map[os.Signal]time.Time{}}}
+	go i.seen.note(signals)
+	go i.listen()
+	go i.watch(&o.Layout)
+	return i.reap()
+}
+
+// start opens what Landlock's rules are about, which may be found only in this
+// view, and starts the command.
+func (o *order) start() (pid int, err error) {
+	if o.Steps.Ruleset, err = o.Ruleset.FD(); err != nil {
+		return 0, err
 	}
-	go forward(signals, func(s os.Signal) { syscall.Kill(pid, s.(syscall.Signal)) })
-	go listen(pid)
-	var tidying sync.Mutex
-	go watch(&o.Layout, &tidying)
-	return reap(pid, &tidying)
+	defer unix.Close(o.Steps.Ruleset)
+	if pid, err = o.Steps.Start(); err != nil {
+		return 0, startProblem(o.Steps, err)
+	}
+	return pid, nil
+}
+
+// process1 is what init knows while the command runs.
+type process1 struct {
+	command int
+	options Options
+	seen    seen       // signals that came to init itself
+	tidying sync.Mutex // the jail is stopped, but not by its user
 }
 
 // watch puts carve-outs back that the host has dropped by replacing what they
 // covered. The jail is stopped meanwhile; what it did between the host's rename
 // and the kernel's notice can't be undone, so it is said.
-func watch(l *mounts.Layout, tidying *sync.Mutex) {
+func (i *process1) watch(l *mounts.Layout) {
 	for range l.Dropped() {
-		tidying.Lock()
+		i.tidying.Lock()
+		already := stoppedProcesses()
 		syscall.Kill(-1, syscall.SIGSTOP)
 		for _, c := range l.Missing() {
 			if err := putBack(l, c); err != nil {
@@ -69,8 +84,12 @@ func watch(l *mounts.Layout, tidying *sync.Mutex) {
 				fmt.Fprintf(os.Stderr, "jail: note: %q was replaced from outside; it is %s again\n", c.Path, c.Kind)
 			}
 		}
-		syscall.Kill(-1, syscall.SIGCONT)
-		tidying.Unlock()
+		for pid := range processes() {
+			if !already[pid] {
+				syscall.Kill(pid, syscall.SIGCONT)
+			}
+		}
+		i.tidying.Unlock()
 	}
 }
 
@@ -86,82 +105,60 @@ func putBack(l *mounts.Layout, c mounts.Cover) (err error) {
 	return err
 }
 
-// startConfine starts jail once more, from the descriptor that the parent has
-// opened outside: here its file is noexec.
-func startConfine() (pid int, err error) {
-	return syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", exeFD), []string{ConfineName}, &syscall.ProcAttr{
-		Env:   []string{},
-		Files: []uintptr{0, 1, 2, orderFD, exeFD, errorFD},
-	})
-}
-
-// Confine puts Landlock and the filter on itself and becomes the command.
-func Confine() int {
-	o, err := readOrder()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "jail: error:", err)
-		return 125
-	}
-	c, err := prepare(o.Layout.Adapt(o.Plan), o.Env)
-	if err != nil {
-		return report(err)
-	}
-	return report(c.exec(o.Path, o.Argv))
-}
-
-// takeSignals begins to take what is to be passed on. Neither the parent nor init
-// may end of it, so the terminal's are taken too, and dropped by forward: a
-// signal with a handler reaches process 1.
-func takeSignals() chan os.Signal {
-	c := make(chan os.Signal, 64)
-	signal.Notify(c, passed()...)
-	return c
-}
-
-// forward sends on what is not the terminal's.
-func forward(signals <-chan os.Signal, send func(os.Signal)) {
-	for s := range signals {
-		if s != syscall.SIGINT && s != syscall.SIGQUIT {
-			send(s)
-		}
-	}
-}
-
-// isStopped tells whether a process is stopped now (proc(5), field 3).
-func isStopped(pid int) bool {
-	f := statFields(pid)
-	return len(f) > 0 && f[0] == "T"
-}
-
-// leads tells whether the command has made a process group of its own, as an
-// interactive shell does: the terminal's signals then reach it alone.
-func leads(command int) bool {
-	group, err := unix.Getpgid(command)
-	return err == nil && group == command
-}
-
 // reap waits for every process of the namespace until the command ends, and
 // returns its status: 128+n after signal n.
-func reap(command int, tidying *sync.Mutex) int {
+func (i *process1) reap() (status int) {
+	status = -1 // it runs
 	for {
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, syscall.WUNTRACED, nil)
 		switch {
 		case err == syscall.EINTR:
+			continue
+		case err != nil && status >= 0: // the last process of all has ended
+			return status
 		case err != nil:
 			return 125
-		case pid == command && ws.Stopped():
-			tidying.Lock() // watch stops and continues everything
-			// A stop by the terminal reaches the parent as well.
-			if isStopped(command) && (ws.StopSignal() == syscall.SIGSTOP || leads(command)) {
-				unix.Write(lineFD, []byte{stopped})
-			}
-			tidying.Unlock()
 		case ws.Stopped():
-		case pid == command && ws.Signaled():
-			return 128 + int(ws.Signal())
-		case pid == command:
-			return ws.ExitStatus()
+			if pid == i.command {
+				i.stopped(ws.StopSignal())
+			}
+			continue
+		case pid != i.command:
+			continue
 		}
+		if status = ws.ExitStatus(); ws.Signaled() {
+			status = 128 + int(ws.Signal())
+		}
+		if !i.options.KeepRunning {
+			i.tellLeft()
+			return status
+		}
+	}
+}
+
+// stopped tells the parent that the command has stopped itself. A stop by the
+// terminal reaches the parent as well.
+func (i *process1) stopped(s syscall.Signal) {
+	i.tidying.Lock() // watch stops and continues everything
+	defer i.tidying.Unlock()
+	if isStopped(i.command) && (s == syscall.SIGSTOP || leads(i.command)) {
+		unix.Write(lineFD, []byte{stopped})
+	}
+}
+
+// tellLeft says with -v how many processes end with the command.
+func (i *process1) tellLeft() {
+	if !i.options.Verbose {
+		return
+	}
+	left := 0
+	for pid := range processes() {
+		if state(pid) != "Z" {
+			left++
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(os.Stderr, "jail: %d left running, ended now (--keep-running waits for them)\n", left)
 	}
 }

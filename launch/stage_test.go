@@ -41,6 +41,7 @@ func TestRefusal(t *testing.T) {
 	}{
 		{"", ""},
 		{`{"What":"no room","Hint":"make some","Status":126}`, "no room"},
+		{`{"What":"no room","Hint":"make some","Status":126,"NoMounts":true}`, "no room"},
 	} {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -50,8 +51,14 @@ func TestRefusal(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Close()
-		err = refusal(r)
+		err = refused(plan.Plan{}, r)
 		var p *plan.Problem
+		if strings.Contains(tt.said, "NoMounts") {
+			if !errors.As(err, &p) || !strings.Contains(p.What, "private namespaces can't be made here (no room)") {
+				t.Errorf("%s: %#v", tt.said, err)
+			}
+			continue
+		}
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("silence: %v", err)

@@ -2,7 +2,6 @@ package seccomp
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -126,23 +125,6 @@ func export(filter *libseccomp.ScmpFilter) ([]byte, error) {
 		return nil, fmt.Errorf("seccomp filter: %w", err)
 	}
 	return prog.Bytes(), nil
-}
-
-// Load puts a program on the calling thread, which must be locked and have
-// no_new_privs.
-func Load(prog []byte) error {
-	if len(prog) == 0 || len(prog)%unix.SizeofSockFilter != 0 {
-		return errors.New("seccomp filter: no program")
-	}
-	fprog := unix.SockFprog{
-		Len:    uint16(len(prog) / unix.SizeofSockFilter),
-		Filter: (*unix.SockFilter)(unsafe.Pointer(&prog[0])),
-	}
-	_, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog)))
-	if e != 0 {
-		return fmt.Errorf("seccomp(2): %w", e)
-	}
-	return nil
 }
 
 // Probe tells whether the kernel takes filters. It asks for an action that

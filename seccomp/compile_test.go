@@ -164,11 +164,3 @@ func TestNewerNumbers(t *testing.T) {
 		}
 	}
 }
-
-func TestLoadRefusesNoProgram(t *testing.T) {
-	for _, prog := range [][]byte{nil, {}, make([]byte, 7), make([]byte, 9)} {
-		if err := Load(prog); err == nil {
-			t.Errorf("%d bytes were loaded", len(prog))
-		}
-	}
-}

@@ -1,0 +1,100 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"jail/confine"
+	"jail/landlock"
+	"jail/mounts"
+	"jail/plan"
+)
+
+// order is what the parent tells the stage, on a sealed memory file: nothing of
+// it stands in arguments or the environment. All is decided when it is written.
+type order struct {
+	Layout  mounts.Layout
+	Cwd     string
+	Ruleset landlock.Ruleset
+	Steps   confine.Steps
+	Options Options
+}
+
+// The descriptors that a stage finds open.
+const (
+	orderFD = 3
+	errorFD = 4 // a pipe: what is written there is why nothing was started
+	lineFD  = 5 // a socket to the parent; its end is the parent's end
+)
+
+// write puts the order on a memory file that nobody can change any more.
+func (o order) write() (*os.File, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return sealed(text)
+}
+
+func sealed(text []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("jail", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("memfd_create(2), for the plan: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "plan")
+	if _, err := f.Write(text); err != nil {
+		return nil, err
+	}
+	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		return nil, fmt.Errorf("sealing the plan: %w", err)
+	}
+	return f, nil
+}
+
+// readOrder reads the order, and refuses one that somebody could still change:
+// then it is not the parent's.
+func readOrder() (order, error) {
+	seals, err := unix.FcntlInt(orderFD, unix.F_GET_SEALS, 0)
+	if err != nil || seals&unix.F_SEAL_WRITE == 0 {
+		return order{}, errors.New("this is how jail calls itself; it can't be called by hand")
+	}
+	f := os.NewFile(orderFD, "plan")
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return order{}, err
+	}
+	text := make([]byte, fi.Size())
+	if _, err := f.ReadAt(text, 0); err != nil {
+		return order{}, err
+	}
+	var o order
+	return o, json.Unmarshal(text, &o)
+}
+
+// refusal is why a stage starts nothing.
+type refusal struct {
+	plan.Problem
+	NoMounts bool // this host does not let the layer be built
+}
+
+// refuse tells the parent.
+func refuse(r refusal) int {
+	text, _ := json.Marshal(r) // strings, numbers and a bool only
+	os.NewFile(errorFD, "report").Write(text)
+	return 125
+}
+
+// problemOf keeps what has a hint already.
+func problemOf(err error) plan.Problem {
+	var p *plan.Problem
+	if errors.As(err, &p) {
+		return *p
+	}
+	return plan.Problem{What: err.Error()}
+}
