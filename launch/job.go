@@ -12,6 +12,7 @@ import (
 // numbers of signals that are to be passed on. When one of them ends, the other
 // reads the end.
 const (
+	ordered   = 'o' // the parent: the order is written
 	stopped   = 's' // process 1: the command has stopped itself
 	continued = 'c' // the parent: somebody has continued us
 )

@@ -31,37 +31,48 @@ const (
 	lineFD  = 5 // a socket to the parent; its end is the parent's end
 )
 
-// write puts the order on a memory file that nobody can change any more.
-func (o order) write() (*os.File, error) {
-	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
-	return sealed(text)
-}
-
-func sealed(text []byte) (*os.File, error) {
+// memory makes an empty file that is nowhere in the file system.
+func memory() (*os.File, error) {
 	fd, err := unix.MemfdCreate("jail", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("memfd_create(2), for the plan: %w", err)
 	}
-	f := os.NewFile(uintptr(fd), "plan")
+	return os.NewFile(uintptr(fd), "plan"), nil
+}
+
+// write puts the order on a memory file that nobody can change any more.
+func (o order) write(f *os.File) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
 	if _, err := f.Write(text); err != nil {
-		return nil, err
+		return fmt.Errorf("writing the plan: %w", err)
 	}
 	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		return nil, fmt.Errorf("sealing the plan: %w", err)
+		return fmt.Errorf("sealing the plan: %w", err)
 	}
-	return f, nil
+	return nil
 }
 
-// readOrder reads the order, and refuses one that somebody could still change:
-// then it is not the parent's.
+// errNoOrder ends a stage whose parent has found, meanwhile, that there is nothing
+// to start. It has said why.
+var errNoOrder = errors.New("no order")
+
+// readOrder waits for the order and reads it. One that somebody could still change
+// is not the parent's.
 func readOrder() (order, error) {
+	byHand := errors.New("this is how jail calls itself; it can't be called by hand")
+	if _, err := unix.FcntlInt(orderFD, unix.F_GET_SEALS, 0); err != nil {
+		return order{}, byHand
+	}
+	if !isOrdered() {
+		return order{}, errNoOrder
+	}
 	seals, err := unix.FcntlInt(orderFD, unix.F_GET_SEALS, 0)
 	if err != nil || seals&unix.F_SEAL_WRITE == 0 {
-		return order{}, errors.New("this is how jail calls itself; it can't be called by hand")
+		return order{}, byHand
 	}
 	f := os.NewFile(orderFD, "plan")
 	defer f.Close()
@@ -75,6 +86,17 @@ func readOrder() (order, error) {
 	}
 	var o order
 	return o, json.Unmarshal(text, &o)
+}
+
+// isOrdered waits for the parent's word; false means that it has none.
+func isOrdered() bool {
+	told := make([]byte, 1)
+	for {
+		n, err := unix.Read(lineFD, told)
+		if err != unix.EINTR {
+			return err == nil && n == 1 && told[0] == ordered
+		}
+	}
 }
 
 // refusal is why a stage starts nothing.

@@ -7,10 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"jail/guard"
 	"jail/landlock"
@@ -22,6 +18,12 @@ import (
 // parent stays outside: its only tasks are to pass signals on, to return the
 // status, and to remove the private directories.
 func supervised(p plan.Plan, path string, argv []string, o Options) (status int, err error) {
+	// The stage gets ready while its order is made.
+	stage, err := startStage(p)
+	if err != nil {
+		return 0, err
+	}
+	defer stage.close()
 	p, env, temp, err := makeReady(p)
 	if err != nil {
 		return 0, err
@@ -43,40 +45,13 @@ func supervised(p plan.Plan, path string, argv []string, o Options) (status int,
 	}
 	s.Path, s.Argv, s.Env = path, argv, env
 	before := snapshot(p)
-	status, err = attend(p, order{
+	status, err = stage.run(p, order{
 		Layout: layout, Cwd: p.Cwd, Ruleset: landlock.Compile(layout.Adapt(p), p.ABI), Steps: s, Options: o,
 	})
 	if err == nil {
 		tell(p, before)
 	}
 	return status, err
-}
-
-// attend starts the stage with its order and waits for its end.
-func attend(p plan.Plan, o order) (status int, err error) {
-	files, report, line, err := descriptors(o)
-	if err != nil {
-		return 0, err
-	}
-	defer line.Close()
-	// The kernel ends the stage when this thread ends.
-	runtime.LockOSThread()
-	cmd := stageCommand(files)
-	signals, terminal := takeSignals(), foreground()
-	defer terminal.restore()
-	if err := cmd.Start(); err != nil {
-		return 0, p.WithoutMounts(plan.Cause(err))
-	}
-	for _, f := range files {
-		f.Close()
-	}
-	go stopAlong(line)
-	go passSignals(signals, line)
-	if err := refused(p, report); err != nil {
-		cmd.Wait()
-		return 0, err
-	}
-	return exitStatus(cmd.Wait())
 }
 
 // snapshot reads, before the start, what a run should not change unnoticed.
@@ -104,44 +79,6 @@ func tell(p plan.Plan, before guard.Snapshot) {
 		}
 		fmt.Fprintf(os.Stderr, "jail: note: %s %q (%s): it runs on the host, look before you use it\n", c.What, c.Path, c.Why)
 	}
-}
-
-func stageCommand(files []*os.File) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{StageName}
-	cmd.Env = []string{"TZ="} // or package time reads the zone at each start
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.ExtraFiles = files
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC,
-		Pdeathsig:  syscall.SIGKILL,
-	}
-	if os.Geteuid() != 0 {
-		// The user is mapped to itself and to nobody else; the capabilities
-		// reach no further than the namespaces.
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
-		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
-	}
-	return cmd
-}
-
-// descriptors opens what the stage gets, and the ends that stay.
-func descriptors(o order) (files []*os.File, report, line *os.File, err error) {
-	memory, err := o.write()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return []*os.File{memory, w, os.NewFile(uintptr(pair[1]), "line")}, r, os.NewFile(uintptr(pair[0]), "line"), nil
 }
 
 // refused waits until the command runs, or returns why it does not.

@@ -22,12 +22,16 @@ const StageName = "jail: init"
 // ends everything when the command ends: the kernel kills what is left with
 // process 1.
 func Stage() int {
+	// What comes while it waits is for the command too.
+	signals := takeSignals()
 	o, err := readOrder()
+	if errors.Is(err, errNoOrder) {
+		return 125
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "jail: error:", err)
 		return 125
 	}
-	signals := takeSignals()
 	if err := o.Layout.Enter(); err != nil {
 		// AppArmor gives the namespace, but no rights in it.
 		return refuse(refusal{Problem: problemOf(err), NoMounts: errors.Is(err, unix.EPERM)})
