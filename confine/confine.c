@@ -40,6 +40,9 @@
 #ifndef SECCOMP_FILTER_FLAG_NEW_LISTENER
 #define SECCOMP_FILTER_FLAG_NEW_LISTENER (1UL << 3)
 #endif
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
 
 static int no_new_privs(void) {
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -108,6 +111,21 @@ static int set_limits(const struct jail_steps *s) {
 	return 0;
 }
 
+// load puts the filter on, and hands over its listener if somebody is to have it.
+// While a call waits for an answer only a fatal signal ends the wait; others come
+// after the answer, so that no call is EINTR for being watched (Linux 5.19).
+static enum jail_step load(const struct jail_steps *s) {
+	if (s->listener < 0)
+		return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0UL, &s->filter) ? JAIL_SECCOMP : 0;
+	unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+	long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &s->filter);
+	if (fd < 0 && errno == EINVAL)
+		fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &s->filter);
+	if (fd < 0)
+		return JAIL_SECCOMP;
+	return send_descriptor(s->listener, (int)fd) || close((int)fd) ? JAIL_LISTENER : 0;
+}
+
 static struct jail_failure failed(enum jail_step step) {
 	return (struct jail_failure){.step = step, .error = errno};
 }
@@ -121,14 +139,9 @@ struct jail_failure jail_exec(const struct jail_steps *s) {
 		return failed(JAIL_LANDLOCK);
 	if (close_descriptors())
 		return failed(JAIL_CLOSE);
-	if (s->filter.len > 0) {
-		unsigned long flags = s->listener >= 0 ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
-		long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &s->filter);
-		if (fd < 0)
-			return failed(JAIL_SECCOMP);
-		if (s->listener >= 0 && (send_descriptor(s->listener, (int)fd) || close((int)fd)))
-			return failed(JAIL_LISTENER);
-	}
+	enum jail_step step = load(s);
+	if (step)
+		return failed(step);
 	if (set_limits(s))
 		return failed(JAIL_LIMITS);
 	execve(s->path, s->argv, s->envp);

@@ -17,7 +17,7 @@ struct jail_limit {
 struct jail_steps {
 	int ruleset;  // a Landlock ruleset, or -1: no layer is added
 	int listener; // a unix socket to send the filter's listener on, or -1
-	struct sock_fprog filter; // len 0: none
+	struct sock_fprog filter;
 	struct jail_limit *limits;
 	size_t nlimits;
 	const char *path;
