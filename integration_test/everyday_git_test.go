@@ -47,7 +47,7 @@ func TestEverydayGit(t *testing.T) {
 			{"bash", "-ec", "git add -A; git commit -qm one; git log --format=%s"},
 		}},
 	} {
-		t.Run(job.name, job.run)
+		t.Run(job.name, job.parallel)
 	}
 }
 

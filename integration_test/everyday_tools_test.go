@@ -75,7 +75,7 @@ func TestEverydayTools(t *testing.T) {
 			{"bash", "-ec", "ls | wc -l; cat <<< here; cat < <(echo substituted); diff <(echo a) <(echo a); find . -name '*.md'; xargs -n1 echo < README.md; tar -cf x.tar README.md; tar -tf x.tar; mkfifo f; echo through > f & cat f; cp -a . ../project/copy 2>/dev/null || true; sort -R README.md; date +%Z; id -u; hostname >/dev/null; mktemp -u | wc -l; sleep 0.01; nice -n 1 true; timeout 5 true; rm -rf copy"},
 		}},
 	} {
-		t.Run(job.name, job.run)
+		t.Run(job.name, job.parallel)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestEverydayNetwork(t *testing.T) {
 		},
 		{name: "node", needs: []string{"node"}, want: "hello", ignore: evCaches, steps: [][]string{{"node", "-e", evNodeServer}}},
 	} {
-		t.Run(job.name, job.run)
+		t.Run(job.name, job.parallel)
 	}
 }
 

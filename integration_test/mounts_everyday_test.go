@@ -14,31 +14,8 @@ import (
 
 // mtJob is an evJob in a jail with the mounts layer.
 func mtJob(t *testing.T, j evJob) {
-	t.Helper()
-	for _, name := range j.needs {
-		evNeedProgram(t, name)
-	}
-	bare, jailed := testenv.NewWorld(t), testenv.NewWorld(t)
-	if j.setup != nil {
-		j.setup(t, bare)
-		j.setup(t, jailed)
-	}
-	want := j.play(t, bare, nil)
-	got := j.play(t, jailed, mtJailed(t, j.flags...))
-	if j.loose {
-		want, got = evOnly(want, j.want), evOnly(got, j.want)
-	}
-	// What `branch -d` says is in TestMountsEverydayGitConfig.
-	got.Stderr = strings.ReplaceAll(got.Stderr, "error: could not write config file .git/config: Device or resource busy\nwarning: Update of config-file failed\n", "")
-	if want.Status != 0 {
-		t.Fatalf("control: %+v", want)
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("bare -, jail +:\n%s", d)
-	}
-	if d := cmp.Diff(evFiles(t, bare.Home, j.ignore), evFiles(t, jailed.Home, j.ignore)); d != "" {
-		t.Errorf("files in HOME, bare -, jail +:\n%s", d)
-	}
+	t.Parallel()
+	j.compare(t, mtJailed(t, j.flags...))
 }
 
 func TestMountsEverydayGit(t *testing.T) {

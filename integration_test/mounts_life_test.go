@@ -186,7 +186,6 @@ func TestMountsSignalsArrive(t *testing.T) {
 // reaches the command; by way of jail it may come twice.
 func TestMountsGroupSignal(t *testing.T) {
 	mtNeed(t)
-	w := testenv.NewWorld(t)
 	count := []string{"/usr/bin/python3", "-c", `
 import signal, time, sys
 n = 0
@@ -200,15 +199,18 @@ while time.time() < end: time.sleep(0.01)
 print("signals:", n)`}
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGUSR1} {
 		for name, cmd := range map[string][]string{"control": count, "jail": append(mtJailed(t), count...)} {
-			c := mtCommand(t, w, nil, "true")
-			c.Path, c.Args = evLookPath(cmd[0], c.Env), cmd
-			c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			p := mtStart(t, c)
-			p.wait(t, "ready")
-			must(t, syscall.Kill(-c.Process.Pid, sig))
-			if r := p.end(t); r.Stdout == "ready\nsignals: 0\n" || !strings.HasPrefix(r.Stdout, "ready\nsignals: ") || name == "control" && !strings.HasSuffix(r.Stdout, ": 1\n") {
-				t.Errorf("%s, %v: %+v", name, sig, r)
-			}
+			t.Run(name+" "+sig.String(), func(t *testing.T) {
+				t.Parallel() // each waits for most of its time
+				c := mtCommand(t, testenv.NewWorld(t), nil, "true")
+				c.Path, c.Args = evLookPath(cmd[0], c.Env), cmd
+				c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+				p := mtStart(t, c)
+				p.wait(t, "ready")
+				must(t, syscall.Kill(-c.Process.Pid, sig))
+				if r := p.end(t); r.Stdout == "ready\nsignals: 0\n" || !strings.HasPrefix(r.Stdout, "ready\nsignals: ") || name == "control" && !strings.HasSuffix(r.Stdout, ": 1\n") {
+					t.Errorf("%+v", r)
+				}
+			})
 		}
 	}
 }

@@ -191,6 +191,7 @@ func TestMountsEscapes(t *testing.T) {
 	n := newNeighbourhood(t)
 	for _, a := range attacks() {
 		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
 			if a.superuser {
 				testenv.Need(t, "root", needSuperuser())
 			}

@@ -166,6 +166,7 @@ func TestMountsSwappedWhileStarting(t *testing.T) {
 			{"directory", func(w *testenv.World, path string) error { return os.Rename(filepath.Join(w.Home, ".ssh"), path) }},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
 				w := testenv.NewWorld(t)
 				tree, other := filepath.Join(w.Home, "tree"), filepath.Join(w.Home, "other")
 				w.WriteFile(t, filepath.Join(tree, "honest"), "honest\n")

@@ -25,10 +25,12 @@ import (
 // honest work. It is played twice: without jail each attempt must succeed, or
 // its refusal in the jail would prove nothing.
 func TestOpencode(t *testing.T) {
+	evLong(t)
 	opencode := findOpencode(t)
 	testenv.Need(t, "userns", exec.Command("unshare", "-U", "true").Run())
 
 	t.Run("control", func(t *testing.T) {
+		t.Parallel()
 		s := newStage(t, opencode)
 		s.play(t)
 		s.checkResults(t, func(a act) (want, not string) { return a.free, "" })
@@ -42,6 +44,7 @@ func TestOpencode(t *testing.T) {
 	})
 
 	t.Run("jail", func(t *testing.T) {
+		t.Parallel()
 		modules := filepath.Dir(filepath.Dir(opencode))
 		s := newStage(t, opencode)
 		s.play(t, testenv.JailBin(t), "--waive", "mounts", "--exec", modules, "--")
