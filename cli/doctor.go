@@ -3,14 +3,11 @@ package cli
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"jail/launch"
 	"jail/plan"
 	"jail/rules"
 )
@@ -40,15 +37,6 @@ func (a app) doctor(args []string) int {
 	return statusOK
 }
 
-// probeAll tries the mounts layer too. A run does not: there the stage itself is
-// the trial, and trying first would double its cost.
-func probeAll(h *plan.Host) {
-	launch.Probe(h)
-	if h.Mounts.OK {
-		h.Mounts = namespaces()
-	}
-}
-
 func (a app) facts(h plan.Host) {
 	var u unix.Utsname
 	_ = unix.Uname(&u) // fails only for a bad pointer
@@ -57,6 +45,9 @@ func (a app) facts(h plan.Host) {
 	a.fact("seccomp", h.Seccomp, "filters")
 	a.fact("mounts", h.Mounts, "private mount and pid namespaces")
 	a.fact("yama", plan.Fact{OK: true}, yama())
+	if isWSL2(os.DirFS("/")) {
+		a.fact("WSL 2", plan.Fact{Why: "Landlock does not cover Windows' drives (9p, below /mnt)", Remedy: "keep projects in the Linux file system"}, "")
+	}
 	if h.UID == 0 {
 		a.fact("root", plan.Fact{Why: "running as root", Remedy: "jail drops all capabilities, but files of root are the machine's: use an ordinary user"}, "")
 	}
@@ -98,46 +89,8 @@ func (a app) hostPromises(h plan.Host) (waivers []string, err error) {
 	return waivers, nil
 }
 
-// namespaces tries what the mounts layer begins with: namespaces in which this
-// user may mount. CLONE_NEWNS stands in Unshareflags because package syscall
-// then makes all mounts private in the child, before it executes anything. That
-// is where AppArmor refuses on Ubuntu 24.04: it lets the user namespace come
-// into being, without capabilities.
-func namespaces() plan.Fact {
-	cmd := exec.Command("/proc/self/exe", "version")
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC, Unshareflags: syscall.CLONE_NEWNS,
-	}
-	if os.Geteuid() != 0 { // root needs no user namespace; package launch makes none for it
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
-	}
-	if err := cmd.Run(); err != nil {
-		return plan.Fact{Why: fmt.Sprintf("private namespaces can't be made: %v", plan.Cause(err)), Remedy: namespaceRemedy()}
-	}
-	return plan.Fact{OK: true}
-}
-
-func namespaceRemedy() string {
-	switch {
-	case sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":
-		return "AppArmor restricts them: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-	case sysctl("kernel/unprivileged_userns_clone") == "0":
-		return "sudo sysctl kernel.unprivileged_userns_clone=1"
-	case sysctl("user/max_user_namespaces") == "0":
-		return "sudo sysctl user.max_user_namespaces=10000"
-	}
-	return "a container's seccomp filter or another jail refuses them; there --waive mounts is the way"
-}
-
-func sysctl(name string) string {
-	b, _ := os.ReadFile("/proc/sys/" + name) // absent where the feature is
-	return strings.TrimSpace(string(b))
-}
-
 func yama() string {
-	switch v := sysctl("kernel/yama/ptrace_scope"); v {
+	switch v := sysctl(os.DirFS("/"), "kernel/yama/ptrace_scope"); v {
 	case "":
 		return "not there: debuggers attach freely"
 	case "0":

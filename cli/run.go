@@ -41,12 +41,13 @@ func (a app) run(args []string) int {
 
 // start compiles the plan and runs the command.
 func (a app) start(o options, argv []string, keep bool) (status int, err error) {
-	p, err := compile(o, argv[0], launch.Probe)
+	var here plan.Host
+	p, err := compile(o, argv[0], func(h *plan.Host) { probe(h); here = *h })
 	if err != nil {
 		return 0, err
 	}
 	if err := p.Enforceable(); err != nil {
-		return 0, err
+		return 0, because(err, here.Landlock, here.Seccomp)
 	}
 	cmd, err := p.Find(argv[0])
 	if err != nil {
@@ -68,11 +69,12 @@ func (a app) start(o options, argv []string, keep bool) (status int, err error) 
 // withoutMounts words a failed start when this host refuses what the mounts
 // layer needs: what would be lost, and the waiver. Nil if that is not the cause.
 func withoutMounts(o options, command string) error {
-	p, err := compile(o, command, probeAll)
+	var here plan.Host
+	p, err := compile(o, command, func(h *plan.Host) { probeAll(h); here = *h })
 	if err != nil || p.Mounts {
 		return nil
 	}
-	return p.Enforceable()
+	return because(p.Enforceable(), here.Mounts)
 }
 
 // summary is what -v tells before the command starts.

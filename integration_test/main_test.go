@@ -16,6 +16,9 @@ func TestMain(m *testing.M) {
 		case victimWord:
 			playVictim(os.Args[2:])
 			return
+		case hostWord:
+			playHost(os.Args[2:])
+			return
 		case orphanWord:
 			playOrphan(os.Args[2:])
 			return
