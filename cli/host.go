@@ -103,7 +103,7 @@ func whoRefuses(root fs.FS) (who, remedy string) {
 			"allow unshare, clone and mount there (systemd: RestrictNamespaces=no)"
 	case sysctl(root, "kernel/apparmor_restrict_unprivileged_userns") == "1":
 		return "AppArmor restricts them (kernel.apparmor_restrict_unprivileged_userns = 1)",
-			"install the AppArmor profile that comes with jail (README, Install), or: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+			"install the AppArmor profile that comes with jail (README), or: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
 	case locked:
 		return "a Landlock domain is around this process: another sandbox", "start jail outside of it"
 	}
