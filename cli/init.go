@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"jail/plan"
 	"jail/rules"
@@ -36,13 +37,23 @@ func writeNew(path, text string) error {
 		return &plan.Problem{What: fmt.Sprintf("%q exists already", path), Hint: "edit it; jail init never overwrites"}
 	}
 	if err == nil {
-		_, err = f.WriteString(text)
+		if _, err = f.WriteString(text); err != nil {
+			os.Remove(path) // half a rule file would be one with other rules
+		}
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return &plan.Problem{What: fmt.Sprintf("%q can't be written: %v", path, plan.Cause(err)), Hint: "make the project directory writable"}
+		return &plan.Problem{What: fmt.Sprintf("%q can't be written: %v", path, plan.Cause(err)), Hint: roomOr(err, "make the project directory writable")}
 	}
 	return nil
+}
+
+// roomOr is the remedy where nothing can be written: room, if that is missing.
+func roomOr(err error, remedy string) string {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return "make room there"
+	}
+	return remedy
 }
 
 // projectTemplate is a rule file that does what no rule file would do, with the

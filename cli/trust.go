@@ -92,7 +92,7 @@ func (a app) recordTrust() error {
 	if err := record(dir, path, digest(text)); err != nil {
 		return &plan.Problem{
 			What: fmt.Sprintf("the trust can't be recorded in %q: %v", dir, plan.Cause(err)),
-			Hint: "inside a jail nothing can be trusted; outside, make that directory writable",
+			Hint: roomOr(err, "inside a jail nothing can be trusted; outside, make that directory writable"),
 		}
 	}
 	fmt.Fprintf(a.stderr, "jail: trusted %q, sha256 %s\n", path, digest(text))

@@ -19,6 +19,9 @@ func TestMain(m *testing.M) {
 		case hostWord:
 			playHost(os.Args[2:])
 			return
+		case fullWord:
+			playSmallDisk(os.Args[2:])
+			return
 		case orphanWord:
 			playOrphan(os.Args[2:])
 			return
