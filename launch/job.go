@@ -15,6 +15,7 @@ const (
 	ordered   = 'o' // the parent: the order is written
 	stopped   = 's' // process 1: the command has stopped itself
 	continued = 'c' // the parent: somebody has continued us
+	inFront   = 'f' // the parent: likewise, and the terminal is ours (fg)
 )
 
 // stopAlong stops the parent when the command has stopped itself, so that the
@@ -38,7 +39,12 @@ func stopAlong(line *os.File) {
 		}
 		unix.Kill(unix.Getpid(), unix.SIGSTOP)
 		<-again
-		line.Write([]byte{continued})
+		if front := foreground(); front.tty >= 0 {
+			unix.Close(front.tty)
+			line.Write([]byte{inFront})
+		} else {
+			line.Write([]byte{continued})
+		}
 	}
 }
 
@@ -55,11 +61,30 @@ func (i *process1) listen() {
 			i.options.KeepRunning = false
 			unix.Kill(-1, unix.SIGKILL) // reap sees the command's end, and ends init
 			return
+		case buf[0] == inFront:
+			bringForward(i.command)
+			continueGroup(i.command)
 		case buf[0] == continued:
 			continueGroup(i.command)
 		default:
 			go i.passOn(syscall.Signal(buf[0]))
 		}
+	}
+}
+
+// bringForward gives the terminal to a command that leads a process group of its
+// own, as an interactive shell does. The shell outside has given it to ours, which
+// such a shell can't name from its pid namespace: it would not take it back, read
+// nothing more from its terminal, and end.
+func bringForward(command int) {
+	tty, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(tty)
+	if leads(command) {
+		signal.Ignore(syscall.SIGTTOU) // from the background the call would stop us
+		unix.IoctlSetPointerInt(tty, unix.TIOCSPGRP, command)
 	}
 }
 
