@@ -8,59 +8,59 @@ import (
 
 // An interactive shell in the jail has its jobs, its terminal and its keys.
 func TestPtyJobControlInside(t *testing.T) {
-	w := testenv.NewWorld(t)
-	p := ptyStart(t, w, append(evJailed(t), "bash", "--norc", "--noprofile", "--noediting", "-i")...)
-	if got := p.expect(`(?s)^(.*)[$#] `); len(got[1]) > len("bash-5.2") {
-		t.Errorf("the shell complains: %q", got[1])
-	}
-	p.line("PS1='prom''pt> '")
-	p.expect(`prompt> `)
-	p.line("sh -c 'echo sta''rted; exec sleep 100'")
-	p.expect(`started`)
-	p.keys("\x1a")
-	p.expect(`Stopped`)
-	p.expect(`prompt> `)
-	p.line("bg; jobs")
-	p.expect(`Running`)
-	p.expect(`prompt> `)
-	p.line("fg")
-	p.expect(`fg\r\n.*sleep 100'\r\n`)
-	p.keys("\x03")
-	p.expect(`prompt> `)
-	p.line("echo status=$?")
-	p.expect(`status=130`)
-	p.line("sleep 100 & kill %1; wait %1; echo status=$?")
-	p.expect(`status=143`)
-	p.line("set -o | grep monitor; exit 4")
-	p.expect(`monitor\s+on`)
-	p.end(4)
+	ptyModes(t, func(t *testing.T, jail []string) {
+		w := testenv.NewWorld(t)
+		p := ptyStart(t, w, append(jail, "bash", "--norc", "--noprofile", "--noediting", "-i")...)
+		if got := p.expect(`(?s)^(.*)[$#] `); len(got[1]) > len("bash-5.2") {
+			t.Errorf("the shell complains: %q", got[1])
+		}
+		p.line("PS1='prom''pt> '")
+		p.expect(`prompt> `)
+		p.line("sh -c 'echo sta''rted; exec sleep 100'")
+		p.expect(`started`)
+		p.keys("\x1a")
+		p.expect(`Stopped`)
+		p.expect(`prompt> `)
+		p.line("bg; jobs")
+		p.expect(`Running`)
+		p.expect(`prompt> `)
+		p.line("fg")
+		p.expect(`fg\r\n.*sleep 100'\r\n`)
+		p.keys("\x03")
+		p.expect(`prompt> `)
+		p.line("echo status=$?")
+		p.expect(`status=130`)
+		p.line("sleep 100 & kill %1; wait %1; echo status=$?")
+		p.expect(`status=143`)
+		p.line("set -o | grep monitor; exit 4")
+		p.expect(`monitor\s+on`)
+		p.end(4)
+	})
 }
 
 // Jail in the middle of two shells: keys go where they belong.
 func TestPtyShellInShell(t *testing.T) {
-	p := ptyShell(t)
-	p.line("$J bash --norc --noprofile --noediting -i")
-	p.expect(`bash-[^ ]*[$#] `)
-	p.line("PS1='inn''er> '")
-	p.expect(`inner> `)
-	p.line("sh -c 'echo sta''rted; exec sleep 100'")
-	p.expect(`started`)
-	p.keys("\x03")
-	p.expect(`inner> `)
-	p.line("suspend")
-	p.expect(`Stopped`)
-	p.expect(`prompt> `)
-	p.line("fg")
-	p.expect(`fg\r\n.*bash.*\r\n`)
-	p.line("(exit 6)")
-	p.expect(`inner> `)
-	p.keys("\x04")
-	p.expect(`prompt> `)
-	p.line("echo status=$?")
-	p.expect(`status=6\r\n`)
+	ptyModes(t, func(t *testing.T, jail []string) {
+		p := ptyShell(t, jail)
+		p.line("$J bash --norc --noprofile --noediting -i")
+		p.expect(`bash-[^ ]*[$#] `)
+		p.line("PS1='inn''er> '")
+		p.expect(`inner> `)
+		p.line("sh -c 'echo sta''rted; exec sleep 100'")
+		p.expect(`started`)
+		p.keys("\x03")
+		p.expect(`inner> `)
+		p.line("(exit 6)")
+		p.expect(`inner> `)
+		p.keys("\x04")
+		p.expect(`prompt> `)
+		p.line("echo status=$?")
+		p.expect(`status=6\r\n`)
+	})
 }
 
 func TestPtyTerminal(t *testing.T) {
+	mtNeed(t)
 	for _, tt := range []struct {
 		name, program string
 		command, want string
@@ -80,11 +80,51 @@ func TestPtyTerminal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			evNeedProgram(t, tt.program)
 			w := testenv.NewWorld(t)
-			for _, prefix := range [][]string{nil, evJailed(t)} {
+			for _, prefix := range [][]string{nil, evJailed(t), mtJailed(t)} {
 				p := ptyStart(t, w, append(prefix, "sh", "-c", tt.command)...)
 				p.end(0)
 				p.expect(tt.want)
 			}
 		})
 	}
+}
+
+// suspend, in the inner shell, gives the terminal back to the outer one.
+func TestPtySuspend(t *testing.T) {
+	ptyModes(t, func(t *testing.T, jail []string) {
+		p := ptyShell(t, jail)
+		p.line("$J bash --norc --noprofile --noediting -i")
+		p.expect(`bash-[^ ]*[$#] `)
+		p.line("PS1='inn''er> '")
+		p.expect(`inner> `)
+		p.line("suspend")
+		p.expect(`Stopped`)
+		p.expect(`prompt> `)
+		p.line("fg")
+		p.expect(`fg\r\n.*bash.*\r\n`)
+		p.expect(`inner> `)
+		p.line("(exit 6)")
+		p.expect(`inner> `)
+		p.keys("\x04")
+		p.expect(`prompt> `)
+		p.line("echo status=$?")
+		p.expect(`status=6\r\n`)
+	})
+}
+
+// After an interactive shell in a jail the script that started it has its
+// terminal back.
+func TestPtyTerminalComesBack(t *testing.T) {
+	ptyModes(t, func(t *testing.T, jail []string) {
+		w := testenv.NewWorld(t)
+		for _, prefix := range [][]string{nil, jail} {
+			p := ptyStart(t, w, append([]string{"sh", "-c", `"$@"; read x; echo go''t $x; exit 5`, "sh"}, append(prefix, "bash", "--norc", "--noprofile", "--noediting", "-i")...)...)
+			p.expect(`[$#>] `)
+			p.line("exit 3")
+			p.expect(`exit`)
+			p.line("input")
+			p.expect(`got input`)
+			p.end(5)
+		}
+	})
 }

@@ -8,99 +8,130 @@ import (
 )
 
 func TestPtyInterrupt(t *testing.T) {
-	p := ptyShell(t)
-	p.line("$J sh -c 'echo sta''rted; exec sleep 100'")
-	p.expect(`started`)
-	p.keys("\x03")
-	p.expect(`prompt> `)
-	p.line("echo status=$?; jobs; echo en''d")
-	if got := p.expect(`status=(\d+)\r\n([^$]*)end`); got[1] != "130" || got[2] != "" {
-		t.Errorf("status %s, jobs %q", got[1], got[2])
-	}
+	ptyModes(t, func(t *testing.T, jail []string) {
+		p := ptyShell(t, jail)
+		p.line("$J sh -c 'echo sta''rted; exec sleep 100'")
+		p.expect(`started`)
+		p.keys("\x03")
+		p.expect(`prompt> `)
+		p.line("echo status=$?; jobs; echo en''d")
+		if got := p.expect(`status=(\d+)\r\n([^$]*)end`); got[1] != "130" || got[2] != "" {
+			t.Errorf("status %s, jobs %q", got[1], got[2])
+		}
+	})
 }
 
 // One key is one signal: a command that counts gets each Ctrl-C once.
 func TestPtyInterruptOnce(t *testing.T) {
-	p := ptyShell(t)
-	p.line(`$J bash -c 'trap "echo interru""pted" INT; echo sta''rted; for i in 1 2; do read -r x; echo li""ne $x; done; sleep 0.3; echo fini''shed'`)
-	p.expect(`started`)
-	p.keys("\x03")
-	p.expect(`interrupted`)
-	p.line("a")
-	p.expect(`line a`)
-	p.keys("\x03")
-	p.expect(`interrupted`)
-	p.line("b")
-	if got := p.expect(`(?s)(.*)finished`); strings.Contains(got[1], "interrupted") {
-		t.Errorf("a third signal came: %q", got[1])
-	}
+	ptyModes(t, func(t *testing.T, jail []string) {
+		p := ptyShell(t, jail)
+		p.line(`$J bash -c 'trap "echo interru""pted" INT; echo sta''rted; for i in 1 2; do read -r x; echo li""ne $x; done; sleep 0.3; echo fini''shed'`)
+		p.expect(`started`)
+		p.keys("\x03")
+		p.expect(`interrupted`)
+		p.line("a")
+		p.expect(`line a`)
+		p.keys("\x03")
+		p.expect(`interrupted`)
+		p.line("b")
+		if got := p.expect(`(?s)(.*)finished`); strings.Contains(got[1], "interrupted") {
+			t.Errorf("a third signal came: %q", got[1])
+		}
+	})
 }
 
 func TestPtyQuit(t *testing.T) {
-	p := ptyShell(t)
-	p.line("$J sh -c 'echo sta''rted; exec sleep 100'")
-	p.expect(`started`)
-	p.keys("\x1c")
-	p.expect(`prompt> `)
-	p.line("echo status=$?; ls core* 2>/dev/null; echo en''d")
-	if got := p.expect(`status=(\d+)\r\n([^$]*)end`); got[1] != "131" || got[2] != "" {
-		t.Errorf("status %s, core dump %q", got[1], got[2])
-	}
+	ptyModes(t, func(t *testing.T, jail []string) {
+		p := ptyShell(t, jail)
+		p.line("$J sh -c 'echo sta''rted; exec sleep 100'")
+		p.expect(`started`)
+		p.keys("\x1c")
+		p.expect(`prompt> `)
+		p.line("echo status=$?; ls core* 2>/dev/null; echo en''d")
+		if got := p.expect(`status=(\d+)\r\n([^$]*)end`); got[1] != "131" || got[2] != "" {
+			t.Errorf("status %s, core dump %q", got[1], got[2])
+		}
+	})
 }
 
 func TestPtyStop(t *testing.T) {
-	p := ptyShell(t)
-	p.line("$J sh -c 'echo sta''rted; read x; echo go''t $x; exit 9'")
-	p.expect(`started`)
-	for range 2 {
-		p.keys("\x1a")
-		p.expect(`Stopped`)
+	ptyModes(t, func(t *testing.T, jail []string) {
+		p := ptyShell(t, jail)
+		p.line("$J sh -c 'echo sta''rted; read x; echo go''t $x; exit 9'")
+		p.expect(`started`)
+		for range 2 {
+			p.keys("\x1a")
+			p.expect(`Stopped`)
+			p.expect(`prompt> `)
+			p.line("jobs -s | wc -l")
+			p.expect(`\n1\r\n`)
+			p.expect(`prompt> `)
+			p.line("fg")
+			p.expect(`fg\r\n.*read x.*\r\n`)
+		}
+		p.line("input")
+		p.expect(`got input`)
 		p.expect(`prompt> `)
-		p.line("jobs -s | wc -l")
-		p.expect(`\n1\r\n`)
-		p.expect(`prompt> `)
-		p.line("fg")
-		p.expect(`fg\r\n.*read x.*\r\n`)
-	}
-	p.line("input")
-	p.expect(`got input`)
-	p.expect(`prompt> `)
-	p.line("echo status=$?")
-	p.expect(`status=9\r\n`)
+		p.line("echo status=$?")
+		p.expect(`status=9\r\n`)
+	})
 }
 
 // In the background, reading from the terminal stops the command.
 func TestPtyBackground(t *testing.T) {
-	p := ptyShell(t)
-	p.line("$J sh -c 'read x; echo go''t $x' &")
-	p.expect(`prompt> `)
-	p.line("sleep 0.5; jobs")
-	p.expect(`Stopped`)
-	p.line("fg")
-	p.expect(`fg\r\n.*read x.*\r\n`)
-	p.line("input")
-	p.expect(`got input`)
+	ptyModes(t, func(t *testing.T, jail []string) {
+		p := ptyShell(t, jail)
+		p.line("$J sh -c 'read x; echo go''t $x' &")
+		p.expect(`prompt> `)
+		p.line("sleep 0.5; jobs")
+		p.expect(`Stopped`)
+		p.line("fg")
+		p.expect(`fg\r\n.*read x.*\r\n`)
+		p.line("input")
+		p.expect(`got input`)
+	})
 }
 
 func TestPtyHangup(t *testing.T) {
-	w := testenv.NewWorld(t)
-	p := ptyStart(t, w, append(evJailed(t), "sh", "-c", "trap 'echo hup > hup; exit 3' HUP; echo started; while :; do sleep 0.02; done")...)
-	p.expect(`started`)
-	if err := p.master.Close(); err != nil {
-		t.Fatal(err)
-	}
-	p.end(3)
+	ptyModes(t, func(t *testing.T, jail []string) {
+		w := testenv.NewWorld(t)
+		p := ptyStart(t, w, append(jail, "sh", "-c", "trap 'echo hup > hup; exit 3' HUP; echo started; while :; do sleep 0.02; done")...)
+		p.expect(`started`)
+		if err := p.master.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p.end(3)
+	})
 }
 
 func TestPtyWindowSize(t *testing.T) {
-	w := testenv.NewWorld(t)
-	// Bash loses a signal that arrives while its trap runs: wait until it is idle.
-	script := `stty size; trap 'echo changed; stty size; n=1' WINCH; echo started; for i in $(seq 400); do sleep 0.05; test $n && echo idle; n=; done`
-	p := ptyStart(t, w, append(evJailed(t), "bash", "-c", script)...)
-	p.expect(`24 80\r\n`)
-	p.expect(`started`)
-	ptySize(t, p.master, 50, 132)
-	p.expect(`changed\r\n50 132\r\nidle`)
-	ptySize(t, p.master, 10, 20)
-	p.expect(`changed\r\n10 20\r\n`)
+	ptyModes(t, func(t *testing.T, jail []string) {
+		w := testenv.NewWorld(t)
+		// Bash loses a signal that arrives while its trap runs: wait until it is idle.
+		script := `stty size; trap 'echo changed; stty size; n=1' WINCH; echo started; for i in $(seq 400); do sleep 0.05; test $n && echo idle; n=; done`
+		p := ptyStart(t, w, append(jail, "bash", "-c", script)...)
+		p.expect(`24 80\r\n`)
+		p.expect(`started`)
+		ptySize(t, p.master, 50, 132)
+		p.expect(`changed\r\n50 132\r\nidle`)
+		ptySize(t, p.master, 10, 20)
+		p.expect(`changed\r\n10 20\r\n`)
+	})
+}
+
+// A command that stops itself stops its jail, or the shell outside would wait
+// for ever.
+func TestPtyStopsItself(t *testing.T) {
+	ptyModes(t, func(t *testing.T, jail []string) {
+		p := ptyShell(t, jail)
+		p.line("$J sh -c 'echo sta''rted; kill -STOP $$; echo go''es on; exit 9'")
+		p.expect(`started`)
+		p.expect(`Stopped`)
+		p.expect(`prompt> `)
+		p.line("fg")
+		p.expect(`goes on`)
+		p.expect(`prompt> `)
+		p.line("echo status=$?")
+		p.expect(`status=9\r\n`)
+	})
 }

@@ -55,13 +55,24 @@ func ptyStart(t *testing.T, w *testenv.World, argv ...string) *ptyRun {
 	return p
 }
 
+// ptyModes plays a script in a jail without the mounts layer and in one with it:
+// there a parent and process 1 stand between the terminal and the command.
+func ptyModes(t *testing.T, script func(t *testing.T, jail []string)) {
+	t.Helper()
+	t.Run("waived", func(t *testing.T) { script(t, evJailed(t)) })
+	t.Run("mounts", func(t *testing.T) {
+		mtNeed(t)
+		script(t, mtJailed(t))
+	})
+}
+
 // ptyShell starts an interactive bash, bare; lines typed to it find jail in $J.
-func ptyShell(t *testing.T) *ptyRun {
+func ptyShell(t *testing.T, jail []string) *ptyRun {
 	t.Helper()
 	w := testenv.NewWorld(t)
 	p := ptyStart(t, w, "bash", "--norc", "--noprofile", "--noediting", "-i")
 	p.expect(`prompt> `)
-	p.line("J='" + testenv.JailBin(t) + " --waive mounts --'")
+	p.line("J='" + strings.Join(jail, " ") + "'")
 	p.expect(`prompt> `)
 	return p
 }
