@@ -127,6 +127,8 @@ func carveState(p plan.Plan, c plan.Carve) string {
 		return "absent: reported, not enforced"
 	case !c.Open():
 		return "held: no grant reaches it"
+	case p.Mounts && c.Copy:
+		return "held by mounts: the jail writes a copy"
 	case p.Mounts:
 		return "held by mounts"
 	}

@@ -48,10 +48,11 @@ const (
 	Pin     Kind = iota // mounted on itself, so that it can't be renamed
 	Protect             // mounted on itself, read-only
 	Hide                // covered by something empty that nobody may read
+	Copy                // covered by a link to a copy that is the jail's own
 )
 
 func (k Kind) String() string {
-	return [...]string{"held in place", "protected", "hidden"}[k]
+	return [...]string{"held in place", "protected", "hidden", "copied"}[k]
 }
 
 // Point is a mount point in a private directory.
@@ -195,8 +196,11 @@ func (l *Layout) cover(p plan.Plan) {
 			continue
 		}
 		kind := Protect
-		if c.Hide {
+		switch {
+		case c.Hide:
 			kind = Hide
+		case c.Copy:
+			kind = Copy
 		}
 		if t, ok := l.around(c.Path); ok && t.Set&unix.MOUNT_ATTR_RDONLY == 0 {
 			l.pin(c.Path, t)

@@ -15,8 +15,9 @@
 //
 // What may be read: that is Landlock's. A carve-out is a mount on a file or
 // directory; when the host replaces what it covers (an editor that saves by
-// renaming), the kernel drops the mount. A path that does not exist can't be
-// held.
+// renaming), the kernel drops the mount. A file that the jail has a copy of (the
+// config of a submodule) reads inside as the jail has written it. A path that
+// does not exist can't be held.
 //
 // # Needs
 //

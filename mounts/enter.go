@@ -32,6 +32,9 @@ func (l *Layout) Enter() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}
+	if err := l.makeCopies(); err != nil {
+		return err
+	}
 	clones, err := l.clone()
 	if err != nil {
 		return err
@@ -240,8 +243,17 @@ func (l *Layout) covers() error {
 	return nil
 }
 
-// Cover puts one carve-out in place.
+// Cover puts one carve-out in place. A kernel that takes no link for a mount
+// leaves a file protected that should have been a copy.
 func (l *Layout) Cover(c Cover) error {
+	err := l.cover1(c)
+	if c.Kind == Copy && errors.Is(err, unix.EINVAL) {
+		return l.cover1(Cover{Path: c.Path, Kind: Protect})
+	}
+	return err
+}
+
+func (l *Layout) cover1(c Cover) error {
 	at, err := open(c.Path, plan.ID{})
 	if err != nil {
 		return err
@@ -252,6 +264,12 @@ func (l *Layout) Cover(c Cover) error {
 	case Hide:
 		flags = restFlags
 		if source, err = l.empty(at); err != nil {
+			return err
+		}
+		defer unix.Close(source)
+	case Copy:
+		flags = restFlags
+		if source, err = l.link(c); err != nil {
 			return err
 		}
 		defer unix.Close(source)

@@ -34,7 +34,8 @@ func (l *Layout) Dropped() func(yield func() bool) {
 }
 
 // Missing lists the covers that are no mount any more although something is
-// there to be covered, parents first.
+// there to be covered, parents first. Instead of a copy the new file itself is
+// covered, and protected: by now the place of the copy is the jail's.
 func (l *Layout) Missing() []Cover {
 	mounts, err := mountinfo.GetMounts(nil)
 	if err != nil {
@@ -47,6 +48,9 @@ func (l *Layout) Missing() []Cover {
 	var out []Cover
 	for _, c := range l.Covers {
 		if _, err := os.Lstat(c.Path); !there[c.Path] && !errors.Is(err, fs.ErrNotExist) {
+			if c.Kind == Copy {
+				c.Kind = Protect
+			}
 			out = append(out, c)
 		}
 	}

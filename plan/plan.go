@@ -26,6 +26,7 @@ type Plan struct {
 	Seeds        []Seed
 	Repositories []string // .git files and directories, and bare repositories, in the project
 	Guard        bool     // tell at the end what changed of the files that run on the host
+	GuardFile    string   // and write it there, for machines
 	Private      []Private
 	Network      Network
 	Limits       []Limit
@@ -62,6 +63,7 @@ type Carve struct {
 	Glob    bool
 	Hide    bool
 	Absent  bool
+	Copy    bool   // protected, and the jail gets a copy to write
 	Reached Access // what grants would allow there without the mounts layer
 	At      Origin
 }

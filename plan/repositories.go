@@ -51,7 +51,9 @@ func (c *compiler) repositories() {
 	for _, dir := range dirs {
 		for _, gitdir := range append(inner(dir), dir) {
 			for _, name := range protectedInGit() {
-				c.addCarve(Carve{Path: filepath.Join(gitdir, name), At: at})
+				// git rewrites the config of a submodule at each update.
+				isCopy := name == "config" && strings.Contains(strings.TrimPrefix(gitdir, dir), "/modules/")
+				c.addCarve(Carve{Path: filepath.Join(gitdir, name), At: at, Copy: isCopy})
 			}
 		}
 	}
@@ -125,28 +127,39 @@ func isBare(entries []fs.DirEntry) bool {
 	return n == 3
 }
 
-// inner lists the git directories inside a git directory: of submodules, which
-// may have their own, and of worktrees.
+// inner lists the git directories inside a git directory: of worktrees and of
+// submodules, which may have their own.
 func inner(dir string) []string {
 	var out []string
 	trees, _ := os.ReadDir(filepath.Join(dir, "worktrees"))
 	for _, e := range trees {
 		if e.IsDir() {
-			out = append(out, filepath.Join(dir, "worktrees", e.Name()))
+			path := filepath.Join(dir, "worktrees", e.Name())
+			out = append(append(out, path), modules(path)...)
 		}
 	}
-	modules := filepath.Join(dir, "modules")
-	filepath.WalkDir(modules, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil || !d.IsDir():
-			return nil
-		case strings.HasSuffix(path, "/objects") || strings.HasSuffix(path, "/refs") || strings.HasSuffix(path, "/logs") || strings.HasSuffix(path, "/hooks"):
-			return fs.SkipDir
+	return append(out, modules(dir)...)
+}
+
+// modules lists the git directories of submodules. The name of a submodule is a
+// path and may hold any word: only in a git directory are objects objects.
+func modules(dir string) []string {
+	var out []string
+	var walk func(dir string, isGit bool)
+	walk = func(dir string, isGit bool) {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if !e.IsDir() || isGit && slices.Contains([]string{"objects", "refs", "logs", "hooks"}, e.Name()) {
+				continue
+			}
+			path := filepath.Join(dir, e.Name())
+			_, err := os.Lstat(filepath.Join(path, "HEAD"))
+			if err == nil {
+				out = append(out, path)
+			}
+			walk(path, err == nil)
 		}
-		if _, err := os.Lstat(filepath.Join(path, "HEAD")); err == nil {
-			out = append(out, path)
-		}
-		return nil
-	})
+	}
+	walk(filepath.Join(dir, "modules"), false)
 	return out
 }

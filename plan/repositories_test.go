@@ -88,6 +88,22 @@ func TestEveryRepositoryIsCarved(t *testing.T) {
 			},
 			[]string{".git/config", ".git/worktrees/t/commondir", ".git/worktrees/t/gitdir"},
 		},
+		{
+			"submodules with odd names", rule, func(w *world) {
+				gitDir(w, "home/proj/.git")
+				gitDir(w, "home/proj/.git/modules/hooks")
+				gitDir(w, "home/proj/.git/modules/lib/objects/modules/refs")
+				gitDir(w, "home/proj/.git/modules/lib/objects")
+			},
+			[]string{".git/config", ".git/modules/hooks/config", ".git/modules/lib/objects/config", ".git/modules/lib/objects/modules/refs/config"},
+		},
+		{
+			"submodule of a worktree", rule, func(w *world) {
+				gitDir(w, "home/proj/.git")
+				gitDir(w, "home/proj/.git/worktrees/t/modules/m")
+			},
+			[]string{".git/config", ".git/worktrees/t/modules/m/config"},
+		},
 		{"not asked for", "files = { write = ['.'] }", func(w *world) { gitDir(w, "home/proj/.git") }, nil},
 		{"not writable", "files = { read = ['.'], protect = ['.git/config?'] }", func(w *world) { gitDir(w, "home/proj/.git") }, nil},
 	} {
@@ -105,6 +121,25 @@ func TestEveryRepositoryIsCarved(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// git rewrites the config of a submodule at each update, no other.
+func TestOnlyConfigOfSubmodulesIsCopied(t *testing.T) {
+	w := newWorld(t)
+	for _, dir := range []string{".git", ".git/modules/m", ".git/worktrees/t/modules/m", "modules/x/.git"} {
+		gitDir(w, "home/proj/"+dir)
+	}
+	w.file("home/proj/.git/modules/m/hooks/x", "")
+	var got []string
+	for _, c := range w.plan("files = { write = ['.'], protect = ['.git/config?'] }").Carves {
+		if c.Copy {
+			got = append(got, strings.TrimPrefix(c.Path, w.path("home/proj")+"/"))
+		}
+	}
+	slices.Sort(got)
+	if d := cmp.Diff([]string{".git/modules/m/config", ".git/worktrees/t/modules/m/config"}, got); d != "" {
+		t.Error(d)
 	}
 }
 
