@@ -16,6 +16,7 @@ type options struct {
 	flags     rules.Flags
 	verbose   bool
 	json      bool
+	guardJSON string // of run only
 }
 
 // errHelp says that the usage was asked for.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ func (a app) run(args []string) int {
 		fs.BoolVar(&o.verbose, "v", false, "")
 		fs.BoolVar(&keep, "keep-running", false, "")
 		fs.BoolVar(&version, "version", false, "")
+		fs.Func("guard-json", "", once(&o.guardJSON))
 	})
 	switch {
 	case errors.Is(err, errHelp):
@@ -56,6 +58,9 @@ func (a app) start(o options, argv []string, keep bool) (status int, err error) 
 	for _, n := range slices.Concat(p.Tree.Notes, cmd.Notes) {
 		fmt.Fprintf(a.stderr, "jail: note: %s\n", oneLine(n))
 	}
+	if p, err = withGuardFile(p, o.guardJSON); err != nil {
+		return 0, err
+	}
 	if o.verbose {
 		a.summary(p, cmd.Path)
 	}
@@ -64,6 +69,24 @@ func (a app) start(o options, argv []string, keep bool) (status int, err error) 
 		err = cmp.Or(withoutMounts(o, argv[0]), err)
 	}
 	return status, err
+}
+
+// withGuardFile has the report at exit written for machines too.
+func withGuardFile(p plan.Plan, file string) (plan.Plan, error) {
+	if file == "" {
+		return p, nil
+	}
+	if !p.Mounts {
+		return p, &plan.Problem{
+			At: plan.Origin{File: "--guard-json"}, What: "without mounts there is no report: jail becomes the command, and nobody is there at its end",
+			Hint: "leave the flag out",
+		}
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(p.Cwd, file)
+	}
+	p.GuardFile = file
+	return p, nil
 }
 
 // withoutMounts words a failed start when this host refuses what the mounts

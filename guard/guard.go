@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"jail/plan"
 )
 
 // Snapshot is the digest of every guarded file, by its path below the root.
@@ -27,28 +25,47 @@ type Change struct {
 	Why  string `json:"why"`  // who runs it
 }
 
-// guarded lists files and directories at the top of a project, and who takes
-// orders from them.
+// guarded lists files and directories of a project, and who takes orders from
+// them. The names are looked for in its first directories, since a repository may
+// hold many packages.
 func guarded() map[string]string {
 	return map[string]string{
-		".envrc": "direnv", ".mcp.json": "agents start these servers", ".vscode": "VS Code", ".idea": "JetBrains editors", ".zed": "Zed",
-		".exrc": "vi", ".nvim.lua": "Neovim", ".nvimrc": "Neovim", ".dir-locals.el": "Emacs", ".vimrc": "Vim",
-		".claude": "Claude Code", "CLAUDE.md": "Claude Code", ".cursor": "Cursor", ".gemini": "Gemini CLI", ".codex": "Codex", ".qwen": "Qwen Code",
-		".opencode": "opencode", "opencode.json": "opencode", "AGENTS.md": "agents", ".github/workflows": "GitHub Actions", ".gitlab-ci.yml": "GitLab CI",
-		".circleci": "CircleCI", ".husky": "git hooks", "lefthook.yml": "git hooks", ".lefthook.yml": "git hooks", ".pre-commit-config.yaml": "git hooks",
-		".gitattributes": "git filters", ".gitmodules": "git submodules", ".npmrc": "npm", ".yarnrc.yml": "yarn", ".cargo": "cargo",
-		"rust-toolchain": "rustup", "rust-toolchain.toml": "rustup", ".tool-versions": "asdf", "mise.toml": "mise", ".mise.toml": "mise",
-		".mvn": "Maven", "gradlew": "Gradle", ".devcontainer": "dev containers", ".tmuxinator.yml": "tmuxinator", ".ripgreprc": "ripgrep",
-		"package.json": "npm scripts",
+		".envrc": "direnv", "flake.nix": "nix", "shell.nix": "nix", "devbox.json": "devbox", ".devcontainer": "dev containers", ".devcontainer.json": "dev containers",
+
+		".vscode": "VS Code", ".idea": "JetBrains editors", ".run": "JetBrains editors", ".fleet": "JetBrains editors", ".zed": "Zed",
+		".exrc": "vi", ".vim": "Vim", ".vimrc": "Vim", ".nvim.lua": "Neovim", ".nvimrc": "Neovim", ".dir-locals.el": "Emacs",
+		".gdbinit": "gdb", ".lldbinit": "lldb", ".tmuxinator.yml": "tmuxinator", ".ripgreprc": "ripgrep",
+
+		".mcp.json": "agents start these servers", "AGENTS.md": "agents", ".agents": "agents", ".claude": "Claude Code", "CLAUDE.md": "Claude Code", ".cursor": "Cursor", ".cursorrules": "Cursor",
+		".gemini": "Gemini CLI", "GEMINI.md": "Gemini CLI", ".codex": "Codex", ".qwen": "Qwen Code", "QWEN.md": "Qwen Code",
+		".opencode": "opencode", "opencode.json": "opencode", "opencode.jsonc": "opencode", ".crush.json": "Crush", "crush.json": "Crush", ".aider.conf.yml": "aider", ".pi": "pi",
+		".windsurf": "Windsurf", ".clinerules": "Cline", ".roo": "Roo Code", ".continue": "Continue", ".github/copilot-instructions.md": "Copilot",
+
+		".github/workflows": "GitHub Actions", ".github/actions": "GitHub Actions", "action.yml": "GitHub Actions", ".gitlab-ci.yml": "GitLab CI", ".gitea/workflows": "Gitea Actions", ".forgejo/workflows": "Forgejo Actions",
+		".circleci": "CircleCI", ".travis.yml": "Travis CI", "Jenkinsfile": "Jenkins", "azure-pipelines.yml": "Azure Pipelines", "bitbucket-pipelines.yml": "Bitbucket Pipelines", ".buildkite": "Buildkite", ".drone.yml": "Drone", ".woodpecker.yml": "Woodpecker", ".woodpecker": "Woodpecker",
+
+		".husky": "git hooks", ".githooks": "git hooks", "lefthook.yml": "git hooks", ".lefthook.yml": "git hooks", ".pre-commit-config.yaml": "git hooks",
+		".gitattributes": "git filters", ".gitmodules": "git submodules",
+
+		"package.json": "npm scripts", ".npmrc": "npm", ".pnpmfile.cjs": "pnpm", ".yarnrc.yml": "yarn", ".yarnrc": "yarn", ".yarn/releases": "yarn", ".yarn/plugins": "yarn", "bunfig.toml": "bun",
+		".cargo": "cargo", "rust-toolchain": "rustup", "rust-toolchain.toml": "rustup", ".tool-versions": "asdf", "mise.toml": "mise", ".mise.toml": "mise",
+		".mvn": "Maven", "mvnw": "Maven", "gradlew": "Gradle", "gradle/wrapper": "Gradle", ".bazelrc": "Bazel",
 	}
 }
 
+// maxDirs bounds the look for guarded names, breadth first.
+const maxDirs = 200
+
 // Take reads the guarded files of a project and the parts of its repositories
-// through which git runs commands.
-func Take(root string, repositories []string) Snapshot {
-	s := Snapshot{}
-	for name := range guarded() {
-		s.add(root, name)
+// through which git runs commands. whole is false when the project has more
+// directories than were looked through.
+func Take(root string, repositories []string) (s Snapshot, whole bool) {
+	s = Snapshot{}
+	dirs, whole := directories(root)
+	for _, dir := range dirs {
+		for name := range guarded() {
+			s.add(root, filepath.Join(dir, name))
+		}
 	}
 	for _, repo := range repositories {
 		rel, err := filepath.Rel(root, repo)
@@ -60,11 +77,34 @@ func Take(root string, repositories []string) Snapshot {
 			continue
 		}
 		s[rel] = "repository"
-		for _, name := range []string{"hooks", "config", "config.worktree", "commondir", "info/attributes", "objects/info/alternates", "modules"} {
+		for _, name := range []string{"hooks", "config", "config.worktree", "commondir", "info/attributes", "objects/info/alternates", "modules", "worktrees"} {
 			s.addGit(root, filepath.Join(rel, name))
 		}
+		trees, _ := os.ReadDir(filepath.Join(repo, "worktrees"))
+		for _, e := range trees {
+			s[filepath.Join(rel, "worktrees", e.Name())] = "repository" // of a new one only this is named
+		}
 	}
-	return s
+	return s, whole
+}
+
+// directories lists the first ones of a project, relative to it, without hidden
+// ones and what tools fill.
+func directories(root string) (dirs []string, whole bool) {
+	queue := []string{"."}
+	for ; len(queue) > 0; queue = queue[1:] {
+		if len(dirs) == maxDirs {
+			return dirs, false
+		}
+		dirs = append(dirs, queue[0])
+		entries, _ := os.ReadDir(filepath.Join(root, queue[0]))
+		for _, e := range entries {
+			if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !slices.Contains([]string{"node_modules", "target", "venv", "__pycache__"}, e.Name()) {
+				queue = append(queue, filepath.Join(queue[0], e.Name()))
+			}
+		}
+	}
+	return dirs, true
 }
 
 // add reads a file, or every file of a directory.
@@ -87,13 +127,20 @@ func (s Snapshot) addGit(root, rel string) {
 		case d.IsDir() && slices.Contains([]string{"objects", "refs", "logs"}, d.Name()):
 			return fs.SkipDir
 		case strings.HasSuffix(path, ".sample"): // git's own examples never run
-		case !d.IsDir() && (filepath.Base(rel) != "modules" || d.Name() == "config" || strings.Contains(path, "/hooks/")):
+		case !d.IsDir() && (!slices.Contains([]string{"modules", "worktrees"}, filepath.Base(rel)) || ordersGit(path)):
 			if name, err := filepath.Rel(root, path); err == nil {
 				s[name] = digest(path)
 			}
 		}
 		return nil
 	})
+}
+
+// ordersGit tells whether git runs commands, or goes elsewhere, by such a file of
+// a submodule or worktree. Every worktree has a commondir and a gitdir, which git
+// writes once.
+func ordersGit(path string) bool {
+	return slices.Contains([]string{"config", "config.worktree", "commondir", "gitdir", "attributes", "alternates"}, filepath.Base(path)) || strings.Contains(path, "/hooks/")
 }
 
 // digest identifies what a file says; of package.json only the scripts count.
@@ -156,18 +203,15 @@ func (s Snapshot) Diff(after Snapshot) []Change {
 	return out
 }
 
-// why names who takes orders from a file.
+// why names who takes orders from a file: the longest name on the way to it.
 func why(path string) string {
-	for dir := path; dir != "."; dir = filepath.Dir(dir) {
-		if by, ok := guarded()[dir]; ok {
-			return by
+	names := strings.Split(path, "/")
+	for i := range names {
+		for end := len(names); end > i; end-- {
+			if by, ok := guarded()[strings.Join(names[i:end], "/")]; ok {
+				return by
+			}
 		}
 	}
 	return "git"
-}
-
-// After takes the snapshot at the end: repositories may have appeared.
-func After(p plan.Plan) Snapshot {
-	repos, _ := plan.Repositories(p.Tree.Root)
-	return Take(p.Tree.Root, repos)
 }

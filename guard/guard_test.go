@@ -35,6 +35,11 @@ func write(t *testing.T, root string, files map[string]string) {
 	}
 }
 
+func fifo(t *testing.T, path string) {
+	t.Helper()
+	must(t, syscall.Mkfifo(path, 0o600))
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -44,7 +49,8 @@ func must(t *testing.T, err error) {
 
 func snapshot(root string) guard.Snapshot {
 	repos, _ := plan.Repositories(root)
-	return guard.Take(root, repos)
+	s, _ := guard.Take(root, repos)
+	return s
 }
 
 func TestDiff(t *testing.T) {
@@ -74,6 +80,8 @@ func TestDiff(t *testing.T) {
 		{name: "scripts", write: map[string]string{"package.json": `{"name":"a","scripts":{"t":"evil"}}`}, want: []guard.Change{{"package.json", "changed", "npm scripts"}}},
 		{name: "package.json is broken", write: map[string]string{"package.json": `{`}, want: []guard.Change{{"package.json", "changed", "npm scripts"}}},
 		{name: "editors", write: map[string]string{".vscode/tasks.json": "{}", ".idea/a/b.xml": "<a/>"}, want: []guard.Change{{".idea/a/b.xml", "new", "JetBrains editors"}, {".vscode/tasks.json", "new", "VS Code"}}},
+		{name: "deep ones", write: map[string]string{"a/b/.envrc": "x", "a/.github/workflows/x.yml": "x", "a/node_modules/x/package.json": "{}"}, want: []guard.Change{{"a/.github/workflows/x.yml", "new", "GitHub Actions"}, {"a/b/.envrc", "new", "direnv"}}},
+		{name: "a worktree", write: map[string]string{".git/worktrees/w/commondir": "../..", ".git/worktrees/w/gitdir": "x", "w/.git": "gitdir: x"}, want: []guard.Change{{".git/worktrees/w", "new", "git"}, {"w/.git", "new", "git"}}},
 		{name: "gone", gone: ".envrc", want: []guard.Change{{".envrc", "gone", "direnv"}}},
 		{name: "a workflow", write: map[string]string{".github/workflows/ci.yml": "x"}, want: []guard.Change{{".github/workflows/ci.yml", "changed", "GitHub Actions"}}},
 	} {
@@ -96,7 +104,7 @@ func TestOddFiles(t *testing.T) {
 	root := tree(t, map[string]string{".envrc": "a"})
 	before := snapshot(root)
 	must(t, os.Remove(filepath.Join(root, ".envrc")))
-	must(t, syscall.Mkfifo(filepath.Join(root, ".envrc"), 0o600))
+	fifo(t, filepath.Join(root, ".envrc"))
 	must(t, os.Symlink("/dev/zero", filepath.Join(root, ".npmrc")))
 	must(t, os.Symlink("/", filepath.Join(root, ".vscode")))
 	done := make(chan []guard.Change, 1)

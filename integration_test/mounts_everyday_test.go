@@ -64,7 +64,7 @@ func TestMountsEverydayHook(t *testing.T) {
 }
 
 // What works with submodules inside, and what the README says does not: git
-// writes a submodule's config at each update.
+// rewrites a submodule's config at each update, so the jail has a copy of it.
 func TestMountsEverydaySubmodule(t *testing.T) {
 	mtNeed(t)
 	w := testenv.NewWorld(t)
@@ -75,9 +75,45 @@ func TestMountsEverydaySubmodule(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r = mtRun(t, w, []string{"--read", filepath.Join(w.Home, "lib"), "--read", filepath.Join(w.Home, "deep")},
-		`git -c protocol.file.allow=always submodule update --recursive`)
-	if r.Status == 0 || !strings.Contains(r.Stderr, "could not write config file") {
+		`git -C sub checkout -q HEAD~1 2>/dev/null; git -c protocol.file.allow=always submodule update --recursive; git submodule status | cut -c1`)
+	if r.Status != 0 || r.Stderr != "" || !strings.Contains(r.Stdout, "checked out") || !strings.HasSuffix(r.Stdout, "\n \n") {
 		t.Errorf("update: %+v", r)
+	}
+}
+
+// What the jail writes into a submodule's config stays in its own copy, and is
+// named at the end. The file on the host is never anything else than it was.
+func TestMountsSubmoduleConfig(t *testing.T) {
+	mtNeed(t)
+	for _, tt := range []struct{ name, line, want string }{
+		{"git config", `git -C sub config core.fsmonitor evil; git -C sub config core.fsmonitor`, "evil\n"},
+		{"append", `echo '[core]' >> .git/modules/sub/config; tail -n 1 .git/modules/sub/config`, "[core]\n"},
+		{"nested", `git -C sub/deep config a.b evil; git -C sub/deep config a.b`, "evil\n"},
+		{"the copy is gone", `rm -rf /tmp/.jail-copies; test -e .git/modules/sub/config || echo gone`, "gone\n"},
+		{"the copy is a link", `f=$(readlink .git/modules/sub/config); ln -sf /etc/passwd $f; head -c 5 .git/modules/sub/config`, "root:"},
+		{"remove", `rm .git/modules/sub/config 2>&1 | grep -o busy`, "busy\n"},
+		{"replace", `echo evil > x; mv x .git/modules/sub/config 2>&1 | grep -o busy; mv .git/modules/sub y 2>&1 | grep -o busy | head -n 1`, "busy\nbusy\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := testenv.NewWorld(t)
+			evSubmodule(t, w)
+			configs := []string{filepath.Join(w.Project, ".git/modules/sub/config"), filepath.Join(w.Project, ".git/modules/sub/modules/deep/config")}
+			before := mtPicture(t, configs...)
+			r := mtRun(t, w, nil, tt.line)
+			if r.Stdout != tt.want {
+				t.Errorf("%+v", r)
+			}
+			if d := cmp.Diff(before, mtPicture(t, configs...)); d != "" {
+				t.Errorf("changed on the host: %s", d)
+			}
+			told := strings.Contains(r.Stderr, `not kept ".git/modules/sub/`)
+			if told != (tt.name != "remove" && tt.name != "replace") {
+				t.Errorf("told: %q", r.Stderr)
+			}
+			if control := evRun(t, w, "", nil, "bash", "-c", tt.line); tt.name == "git config" && cmp.Equal(before, mtPicture(t, configs...)) {
+				t.Errorf("control: %+v", control)
+			}
+		})
 	}
 }
 
@@ -196,3 +232,35 @@ if __name__ == "__main__":
     with l: print("locked")
     q = m.Queue(); q.put("through"); print(q.get())
 `
+
+// The report for machines, and what the jail can do about it.
+func TestMountsGuardJSON(t *testing.T) {
+	mtNeed(t)
+	w := testenv.NewWorld(t)
+	file := filepath.Join(w.Outside, "guard.json")
+	r := mtRun(t, w, []string{"--guard-json", file}, `git init -q new; echo x > .git/commondir; rm -f ../outside/guard.json; echo evil > ../outside/guard.json; echo end`)
+	if !strings.Contains(r.Stdout, "end") {
+		t.Errorf("%+v", r)
+	}
+	text, err := os.ReadFile(file)
+	must(t, err)
+	if strings.Contains(string(text), "evil") {
+		t.Errorf("the jail wrote the report: %s", text)
+	}
+	for _, want := range []string{`"path": ".git/commondir"`, `"path": "new/.git"`, `"what": "new"`, `"version": 1`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s is not in %s", want, text)
+		}
+	}
+	for _, tt := range []struct{ file, want string }{
+		{"guard.json", "lies where the jail may write"}, {filepath.Join(w.Home, "none/x"), "no such file"}, {"/", "is a directory"},
+	} {
+		r := evRun(t, w, "", nil, append(mtJailed(t, "--guard-json", tt.file), "bash", "-c", "echo ran")...)
+		if r.Status != 125 || !strings.Contains(r.Stderr, tt.want) || r.Stdout != "" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := evRun(t, w, "", nil, append(mtJailed(t, "--waive", "mounts", "--guard-json", file), "bash", "-c", "echo ran")...); r.Status != 125 || !strings.Contains(r.Stderr, "without mounts") {
+		t.Errorf("%+v", r)
+	}
+}

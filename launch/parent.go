@@ -24,6 +24,10 @@ func supervised(p plan.Plan, path string, argv []string, o Options) (status int,
 		return 0, err
 	}
 	defer stage.close()
+	changes, err := guard.Start(p)
+	if err != nil {
+		return 0, err
+	}
 	p, env, temp, err := makeReady(p)
 	if err != nil {
 		return 0, err
@@ -44,41 +48,13 @@ func supervised(p plan.Plan, path string, argv []string, o Options) (status int,
 		return 0, err
 	}
 	s.Path, s.Argv, s.Env = path, argv, env
-	before := snapshot(p)
 	status, err = stage.run(p, order{
 		Layout: layout, Cwd: p.Cwd, Ruleset: landlock.Compile(layout.Adapt(p), p.ABI), Steps: s, Options: o,
 	})
 	if err == nil {
-		tell(p, before)
+		changes.End(layout.Unkept(), os.Stderr)
 	}
 	return status, err
-}
-
-// snapshot reads, before the start, what a run should not change unnoticed.
-func snapshot(p plan.Plan) guard.Snapshot {
-	if !p.Guard || p.Access(p.Tree.Root)&plan.Write == 0 {
-		return nil
-	}
-	return guard.Take(p.Tree.Root, p.Repositories)
-}
-
-// maxTold keeps the report short; git status has the rest.
-const maxTold = 12
-
-// tell reports, on standard error and only if there is something, which files
-// that run on the host are not what they were.
-func tell(p plan.Plan, before guard.Snapshot) {
-	if before == nil {
-		return
-	}
-	changes := before.Diff(guard.After(p))
-	for i, c := range changes {
-		if i == maxTold {
-			fmt.Fprintf(os.Stderr, "jail: note: and %d more\n", len(changes)-i)
-			break
-		}
-		fmt.Fprintf(os.Stderr, "jail: note: %s %q (%s): it runs on the host, look before you use it\n", c.What, c.Path, c.Why)
-	}
 }
 
 // refused waits until the command runs, or returns why it does not.
