@@ -264,3 +264,24 @@ func TestMountsGuardJSON(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// What SECURITY.md accepts: it can't be held, so each is named at the end.
+func TestMountsAcceptedIsNamed(t *testing.T) {
+	mtNeed(t)
+	for _, tt := range []struct{ name, line, told string }{
+		{"commondir", `cp -r .git eg; echo $PWD/eg > .git/commondir`, `new ".git/commondir" (git)`},
+		{"a repository inside", `git init -q vendor/x; git -C vendor/x config core.fsmonitor evil`, `new "vendor/x/.git" (git)`},
+		{"a bare one", `mkdir -p docs/d/objects docs/d/refs; echo ref: refs/heads/main > docs/d/HEAD; echo '[core] fsmonitor = evil' > docs/d/config`, `new "docs/d" (git)`},
+		{"a module", `mkdir -p .git/modules/m m; cp -r .git/HEAD .git/refs .git/objects .git/config .git/modules/m; echo gitdir: ../.git/modules/m > m/.git`, `new ".git/modules/m/config" (git)`},
+		{"history", `c=$(git commit-tree HEAD^{tree} -m forged); echo $c > .git/refs/heads/main`, `rewritten ".git/refs/heads/main" (git history`},
+		{"no news", `git commit -q --allow-empty -m x; git checkout -q -b y; git commit -q --amend --allow-empty -m z; git branch -f main HEAD; git tag v1; git gc -q; git rebase -q main; git stash -q`, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := testenv.NewWorld(t)
+			r := mtRun(t, w, nil, tt.line+"; echo end")
+			if r.Stdout != "end\n" || !strings.Contains(r.Stderr, tt.told) || tt.told == "" && r.Stderr != "" {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
