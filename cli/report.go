@@ -22,6 +22,7 @@ type report struct {
 	Landlock    int             `json:"landlock_abi"`
 	Grants      []reportGrant   `json:"grants"`
 	CarveOuts   []reportCarve   `json:"carve_outs"`
+	Reopened    []reportReopen  `json:"reopened"`
 	Promises    []plan.Promise  `json:"promises"`
 	Waivers     []reportRule    `json:"waivers"`
 	Environment reportEnv       `json:"environment"`
@@ -58,6 +59,13 @@ type reportEnv struct {
 	Private []string `json:"private"` // point into the private TMPDIR
 }
 
+type reportReopen struct {
+	Path   string `json:"path"`
+	Access string `json:"access"`
+	In     string `json:"in"` // the carve-out
+	At     string `json:"at"`
+}
+
 type reportLimit struct {
 	Name  string `json:"name"`
 	Value uint64 `json:"value"`
@@ -82,6 +90,9 @@ func newReport(version string, p plan.Plan, command string) report {
 		Version: 1, Jail: version, Enforceable: true, Tree: p.Tree.Root, Profiles: p.Profiles, Landlock: p.ABI,
 		Grants: grantsOf(p), CarveOuts: carvesOf(p), Promises: p.Promises, Environment: variablesOf(p),
 		Waivers: each(p.Waivers, func(w rules.Waiver) reportRule { return reportRule{w.Name, w.From.String()} }),
+		Reopened: each(p.Reopened, func(r plan.Reopened) reportReopen {
+			return reportReopen{r.Path, r.Access.String(), r.Carve, r.At.String()}
+		}),
 		Limits:  each(p.Limits, func(l plan.Limit) reportLimit { return reportLimit{l.Name, l.Value} }),
 		Missing: each(p.Missing, func(m plan.Missing) reportRule { return reportRule{m.Text, m.At.String()} }),
 		Options: each(p.Options, func(o rules.StartOption) reportOptions { return reportOptions(o) }),

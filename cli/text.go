@@ -78,6 +78,9 @@ func (r report) carveText(p *page) {
 			idle++
 		}
 	}
+	for _, o := range r.Reopened {
+		p.line("%-12s %-44s %s (%s, in %s)", "reopened", p.path(o.Path), o.At, o.Access, p.path(o.In))
+	}
 	p.line("%d more are absent or in no grant (--json lists them)", idle)
 }
 

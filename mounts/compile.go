@@ -38,6 +38,9 @@ type Tree struct {
 type Cover struct {
 	Path string
 	Kind Kind
+	// Of Reopen: what is taken away all the same, and what there is.
+	Set uint64
+	Dir bool
 }
 
 // Kind of a cover.
@@ -49,10 +52,11 @@ const (
 	Protect             // mounted on itself, read-only
 	Hide                // covered by something empty that nobody may read
 	Copy                // covered by a link to a copy that is the jail's own
+	Reopen              // inside a carve-out: what was there before the cover
 )
 
 func (k Kind) String() string {
-	return [...]string{"held in place", "protected", "hidden", "copied"}[k]
+	return [...]string{"held in place", "protected", "hidden", "copied", "reopened"}[k]
 }
 
 // Point is a mount point in a private directory.
@@ -95,11 +99,16 @@ func (l Layout) Hides() bool {
 	return slices.ContainsFunc(l.Covers, func(c Cover) bool { return c.Kind == Hide })
 }
 
-// hidden tells whether path lies in something that is hidden.
+// hidden tells whether path lies in something that is hidden, and not in what is
+// reopened there.
 func (l Layout) hidden(path string) bool {
-	return slices.ContainsFunc(l.Covers, func(c Cover) bool {
-		return c.Kind == Hide && within(path, c.Path)
-	})
+	var nearest Cover
+	for _, c := range l.Covers {
+		if (c.Kind == Hide || c.Kind == Reopen) && within(path, c.Path) && len(c.Path) > len(nearest.Path) {
+			nearest = c
+		}
+	}
+	return nearest.Kind == Hide
 }
 
 // Compile decides which trees get which flags. A grant inside another of the
@@ -207,8 +216,13 @@ func (l *Layout) cover(p plan.Plan) {
 		}
 		l.Covers = append(l.Covers, Cover{Path: c.Path, Kind: kind})
 	}
+	for _, r := range p.Reopened {
+		if slices.ContainsFunc(l.Covers, func(c Cover) bool { return c.Kind != Pin && within(r.Path, c.Path) }) {
+			l.Covers = append(l.Covers, Cover{Path: r.Path, Kind: Reopen, Set: takenAway(r.Access), Dir: r.Dir})
+		}
+	}
 	// What lies in something hidden is gone already.
-	l.Covers = slices.DeleteFunc(l.Covers, func(c Cover) bool { return l.hidden(filepath.Dir(c.Path)) })
+	l.Covers = slices.DeleteFunc(l.Covers, func(c Cover) bool { return c.Kind != Reopen && l.hidden(filepath.Dir(c.Path)) })
 	slices.SortStableFunc(l.Covers, func(a, b Cover) int { return strings.Compare(a.Path, b.Path) })
 	// Two carve-outs on one path: hide beats protect.
 	l.Covers = slices.CompactFunc(l.Covers, func(a, b Cover) bool { return a == b })

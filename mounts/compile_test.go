@@ -57,7 +57,7 @@ func show(l mounts.Layout) (trees, covers, points []string) {
 		if slices.ContainsFunc(l.Covers, same) || slices.Contains(l.Covers[:i], c) {
 			continue
 		}
-		covers = append(covers, fmt.Sprintf("%s %s", [...]string{"pin", "protect", "hide"}[c.Kind], c.Path))
+		covers = append(covers, fmt.Sprintf("%s %s", [...]string{"pin", "protect", "hide", "copy", "reopen"}[c.Kind], c.Path))
 	}
 	for _, p := range l.Points {
 		points = append(points, fmt.Sprintf("%s %v", p.Path, p.Dir))

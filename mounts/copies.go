@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -78,13 +79,14 @@ func readCopied(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxCopy))
 }
 
-// link opens the link to the copy that belongs to a cover. The private /tmp is
-// in place, and nothing untrusted has seen it yet.
+// link takes the link to the copy that belongs to a cover. The private /tmp is in
+// place, and nothing untrusted has seen it yet.
 func (l *Layout) link(c Cover) (int, error) {
-	for i, have := range l.Covers {
-		if have == c {
-			return unix.Open(filepath.Join(tmp, copies, strconv.Itoa(i), "link"), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		}
+	i := slices.Index(l.Covers, c)
+	at, err := unix.Open(filepath.Join(tmp, copies, strconv.Itoa(i), "link"), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
 	}
-	return -1, unix.ENOENT
+	defer unix.Close(at)
+	return clone(at, restFlags)
 }

@@ -233,10 +233,32 @@ func open(path string, id plan.ID) (int, error) {
 	return fd, nil
 }
 
-// covers puts the carve-outs in place, outer before inner.
+// covers puts the carve-outs in place, outer before inner, and gives back what is
+// reopened, as it was before.
 func (l *Layout) covers() error {
+	before := map[string]int{}
 	for _, c := range l.Covers {
-		if err := l.Cover(c); err != nil {
+		if c.Kind != Reopen {
+			continue
+		}
+		at, err := open(c.Path, plan.ID{})
+		if err != nil {
+			return err
+		}
+		before[c.Path], err = clone(at, c.Set)
+		unix.Close(at)
+		if err != nil {
+			return fmt.Errorf("taking %q: %w", c.Path, err)
+		}
+	}
+	for _, c := range l.Covers {
+		var err error
+		if c.Kind == Reopen {
+			err = attach(before[c.Path], c.Path, plan.ID{})
+		} else {
+			err = l.Cover(c)
+		}
+		if err != nil {
 			return fmt.Errorf("covering %q: %w", c.Path, err)
 		}
 	}
@@ -246,37 +268,31 @@ func (l *Layout) covers() error {
 // Cover puts one carve-out in place. A kernel that takes no link for a mount
 // leaves a file protected that should have been a copy.
 func (l *Layout) Cover(c Cover) error {
-	err := l.cover1(c)
+	err := l.put(c)
 	if c.Kind == Copy && errors.Is(err, unix.EINVAL) {
-		return l.cover1(Cover{Path: c.Path, Kind: Protect})
+		return l.put(Cover{Path: c.Path, Kind: Protect})
 	}
 	return err
 }
 
-func (l *Layout) cover1(c Cover) error {
+func (l *Layout) put(c Cover) error {
 	at, err := open(c.Path, plan.ID{})
 	if err != nil {
 		return err
 	}
 	defer unix.Close(at)
-	source, flags := at, uint64(0)
+	var fd int
 	switch c.Kind {
 	case Hide:
-		flags = restFlags
-		if source, err = l.empty(at); err != nil {
-			return err
-		}
-		defer unix.Close(source)
+		fd, err = l.nothingFor(c, at)
 	case Copy:
-		flags = restFlags
-		if source, err = l.link(c); err != nil {
-			return err
-		}
-		defer unix.Close(source)
+		fd, err = l.link(c)
 	case Protect:
-		flags = restFlags
+		// What may be executed there still may: only writing is taken away.
+		fd, err = clone(at, unix.MOUNT_ATTR_RDONLY)
+	default:
+		fd, err = clone(at, 0)
 	}
-	fd, err := clone(source, flags)
 	if err != nil {
 		return err
 	}

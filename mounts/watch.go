@@ -4,14 +4,20 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
-// Dropped yields whenever the mounts of this namespace have changed and some
-// cover is missing. Inside, nobody can change mounts: it is the host, whose
-// rename or unlink of a covered file drops the mount in every namespace.
+// watchEvery is how often it is looked for what the kernel does not tell of, in
+// milliseconds: a directory that the host moves takes its mounts along, and what
+// is put in its place lies bare.
+const watchEvery = 1000
+
+// Dropped yields whenever some cover is missing, once for each set of missing
+// ones. Inside, nobody can change mounts: it is the host, whose rename or unlink of
+// a covered file drops the mount in every namespace.
 func (l *Layout) Dropped() func(yield func() bool) {
 	return func(yield func() bool) {
 		f, err := os.Open("/proc/self/mountinfo")
@@ -20,13 +26,18 @@ func (l *Layout) Dropped() func(yield func() bool) {
 		}
 		defer f.Close()
 		poll := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}
+		var last []Cover // not to be stopped by again and again
 		for {
-			if len(l.Missing()) > 0 && !yield() {
+			missing := l.Missing()
+			if len(missing) > 0 && !slices.Equal(missing, last) && !yield() {
 				return
 			}
+			last = l.Missing()
 			// poll(2) on mountinfo: POLLPRI and POLLERR tell of a change since the
 			// file was opened or last polled (proc(5)).
-			if _, err := unix.Poll(poll, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			if n, err := unix.Poll(poll, watchEvery); n > 0 {
+				last = nil
+			} else if err != nil && !errors.Is(err, unix.EINTR) {
 				return
 			}
 		}
@@ -35,7 +46,8 @@ func (l *Layout) Dropped() func(yield func() bool) {
 
 // Missing lists the covers that are no mount any more although something is
 // there to be covered, parents first. Instead of a copy the new file itself is
-// covered, and protected: by now the place of the copy is the jail's.
+// covered, and protected: by now the place of the copy is the jail's. What was
+// reopened stays closed, since what the host put there is not what it was.
 func (l *Layout) Missing() []Cover {
 	mounts, err := mountinfo.GetMounts(nil)
 	if err != nil {
@@ -47,7 +59,7 @@ func (l *Layout) Missing() []Cover {
 	}
 	var out []Cover
 	for _, c := range l.Covers {
-		if _, err := os.Lstat(c.Path); !there[c.Path] && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(c.Path); c.Kind != Reopen && !there[c.Path] && !errors.Is(err, fs.ErrNotExist) {
 			if c.Kind == Copy {
 				c.Kind = Protect
 			}

@@ -25,7 +25,10 @@ func (c *compiler) carves() error {
 		c.carve(cv, path)
 	}
 	c.repositories()
-	return c.patterns()
+	if err := c.patterns(); err != nil {
+		return err
+	}
+	return c.reopen()
 }
 
 // patternBudget bounds the walk for patterns; an overrun is an error, since a

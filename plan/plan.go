@@ -23,6 +23,7 @@ type Plan struct {
 	Mounts   bool   // the mounts layer is in use
 
 	Carves       []Carve
+	Reopened     []Reopened // inside carve-outs; the mounts layer gives it back
 	Seeds        []Seed
 	Repositories []string // .git files and directories, and bare repositories, in the project
 	Guard        bool     // tell at the end what changed of the files that run on the host
