@@ -81,20 +81,23 @@ func (c *compiler) otherNames() error {
 	}
 	seen := 0
 	for _, w := range c.trees(Write) {
-		whole := walkFiles(w.Path, func(path func() string, st *unix.Stat_t) bool {
+		err := walkFiles(w.Path, c.host.UID, func(f seenFile) error {
 			seen++
-			cv, ok := files[ID{Dev: st.Dev, Ino: st.Ino}]
-			if ok && cv.Path != path() {
-				cv.Path, cv.Reached = path(), Read|Write
+			cv, ok := files[f.id()]
+			if ok && cv.Path != f.path() {
+				cv.Path, cv.Reached = f.path(), Read|Write
 				c.plan.Carves = append(c.plan.Carves, cv)
 			}
-			return seen < maxLinkWalk
-		})
-		if !whole {
+			if seen < maxLinkWalk {
+				return nil
+			}
 			return &Problem{
 				At: w.From[0].At, What: fmt.Sprintf("%q has too many files to look for other names of what is carved out", w.Path),
 				Hint: "replace hard links by copies, or grant less",
 			}
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

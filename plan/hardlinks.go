@@ -16,8 +16,15 @@ const maxLinkWalk = 1_000_000
 type linked struct {
 	path  string // one of its names in an exec tree
 	links uint64
-	names map[string]bool // seen in exec trees, which may lie in one another
+	names map[name]bool // seen in exec trees, which may lie in one another
 	exec  Grant
+}
+
+// name is one name of a file: its directory's identity, since one directory may
+// be seen through several mounts, and the word in it.
+type name struct {
+	in   ID
+	word string
 }
 
 // hardLinks refuses a file that has one name in a write tree and another in an
@@ -36,8 +43,12 @@ func (c *compiler) hardLinks() error {
 		if !slices.ContainsFunc(c.devices(x), shared) {
 			continue
 		}
-		for _, dir := range c.mine(x.Path) {
-			c.collectLinks(x, dir, files)
+		for _, top := range append(c.layersOf(x.Path), x.Path) {
+			for _, dir := range c.mine(top) {
+				if err := c.collectLinks(x, dir, files); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	for id, l := range files {
@@ -59,7 +70,22 @@ func (c *compiler) devices(g Grant) []uint64 {
 			devs = append(devs, c.view.lstat(m.Mountpoint).id.Dev)
 		}
 	}
+	for _, layer := range c.layersOf(g.Path) {
+		devs = append(devs, c.view.lstat(layer).id.Dev)
+	}
 	return devs
+}
+
+// layersOf lists the directories of overlays in a tree, as far as they can be
+// reached here: a file in a layer may have another name outside of the overlay.
+func (c *compiler) layersOf(path string) []string {
+	var out []string
+	for _, p := range c.view.pieces(c.mounts, path, 0) {
+		if p.name != p.seen {
+			out = append(out, p.name)
+		}
+	}
+	return out
 }
 
 // mine lists the directories in an exec tree in which the user could have made
@@ -101,41 +127,43 @@ func (c *compiler) mineBelow(path string, budget *int) []string {
 	return out
 }
 
-func (c *compiler) collectLinks(x Grant, dir string, files map[ID]*linked) {
-	walkFiles(dir, func(path func() string, st *unix.Stat_t) bool {
-		if st.Nlink < 2 || c.access(path())&Exec == 0 {
-			return true
+// collectLinks adds the files with several names below dir: the exec tree, a part
+// of it, or a layer under it.
+func (c *compiler) collectLinks(x Grant, dir string, files map[ID]*linked) error {
+	layer := !within(dir, x.Path)
+	return walkFiles(dir, c.host.UID, func(f seenFile) error {
+		if f.stat.Nlink < 2 || !layer && c.access(f.path())&Exec == 0 {
+			return nil
 		}
-		id := ID{Dev: st.Dev, Ino: st.Ino}
+		id := f.id()
 		if files[id] == nil {
-			files[id] = &linked{path: path(), links: uint64(st.Nlink), exec: x, names: map[string]bool{}}
+			files[id] = &linked{path: f.path(), links: uint64(f.stat.Nlink), exec: x, names: map[name]bool{}}
 		}
-		files[id].names[path()] = true
-		return true
+		files[id].names[name{f.in, f.name}] = true
+		return nil
 	})
 }
 
 // secondNames walks the write trees for files in the set.
 func (c *compiler) secondNames(files map[ID]*linked) error {
 	seen := 0
-	var problem error
 	for _, w := range c.trees(Write) {
-		walkFiles(w.Path, func(path func() string, st *unix.Stat_t) bool {
+		err := walkFiles(w.Path, c.host.UID, func(f seenFile) error {
 			seen++
-			l := files[ID{Dev: st.Dev, Ino: st.Ino}]
+			l := files[f.id()]
 			switch {
-			case l != nil && c.access(path())&Write != 0:
-				problem = alias(path(), l.path, "the same file (a hard link) as", rule([]Grant{w}, Write), rule([]Grant{l.exec}, Exec))
+			case l != nil && c.access(f.path())&Write != 0:
+				return alias(f.path(), l.path, "the same file (a hard link) as", rule([]Grant{w}, Write), rule([]Grant{l.exec}, Exec))
 			case seen > maxLinkWalk:
-				problem = &Problem{
+				return &Problem{
 					At: w.From[0].At, What: fmt.Sprintf("%q has too many files to look for hard links into exec trees", w.Path),
 					Hint: "grant less, or replace the file by a copy: " + anyPath(files),
 				}
 			}
-			return problem == nil
+			return nil
 		})
-		if problem != nil {
-			return problem
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -146,47 +174,4 @@ func anyPath(files map[ID]*linked) string {
 		return l.path
 	}
 	return ""
-}
-
-// walkFiles calls f for each regular file beneath root until it returns false.
-// What can't be read is passed over: the jail can't read it either. Files are
-// looked up relative to the open directory, which halves the time.
-func walkFiles(root string, f func(path func() string, st *unix.Stat_t) bool) bool {
-	var st unix.Stat_t
-	if unix.Lstat(root, &st) != nil {
-		return true
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		return f(func() string { return root }, &st)
-	case unix.S_IFDIR:
-		return walkDir(root, f)
-	}
-	return true
-}
-
-func walkDir(dir string, f func(path func() string, st *unix.Stat_t) bool) bool {
-	d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return true
-	}
-	entries, _ := d.ReadDir(-1)
-	fd := int(d.Fd())
-	for _, e := range entries {
-		var st unix.Stat_t
-		if !e.Type().IsRegular() || unix.Fstatat(fd, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-			continue
-		}
-		if !f(func() string { return dir + "/" + e.Name() }, &st) {
-			d.Close()
-			return false
-		}
-	}
-	d.Close() // before going deeper: depth must not cost descriptors
-	for _, e := range entries {
-		if e.IsDir() && !walkDir(dir+"/"+e.Name(), f) {
-			return false
-		}
-	}
-	return true
 }
