@@ -3,8 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"jail/plan"
+	"jail/rules"
 )
 
 // help is `jail help [COMMAND]`.
@@ -17,7 +19,7 @@ func (a app) help(args []string) int {
 	if len(words) > 0 {
 		texts := map[string]string{
 			"check": usageCheck, "init": usageInit, "trust": usageTrust, "doctor": usageDoctor,
-			"help": usageMain, "version": usageMain,
+			"help": usageMain, "version": usageMain, "profiles": usageProfiles(),
 		}
 		if text, ok = texts[words[0]]; !ok {
 			return a.fail(&plan.Problem{What: fmt.Sprintf("there is no command %q", words[0]), Hint: "`jail help` lists them"}, statusUsage)
@@ -64,6 +66,16 @@ func (a app) misused(name string, err error) int {
 	return a.fail(&plan.Problem{What: err.Error(), Hint: fmt.Sprintf("`jail %s --help` shows the usage", name)}, statusUsage)
 }
 
+// usageProfiles lists the built-in profiles.
+func usageProfiles() string {
+	var b strings.Builder
+	b.WriteString("Built-in profiles (--profile NAME; profiles = [...] in a rule file):\n\n")
+	for _, name := range rules.ProfileNames() {
+		fmt.Fprintf(&b, "  %-15s %s\n", name, rules.About(name))
+	}
+	return b.String()
+}
+
 const usageMain = `jail [flags] [--] COMMAND [ARG...]
 
 Run COMMAND under kernel-enforced rules that all its children inherit: what may
@@ -73,7 +85,7 @@ Rules come from built-in profiles (chosen by the command and the project), from
 ~/.config/jail/jail.toml, and from the project's jail.toml once it is trusted.
 
   --rules FILE      use FILE instead of the project's jail.toml
-  --profile NAME    add a built-in profile
+  --profile NAME    add a built-in profile (jail help profiles)
   --read PATH       PATH and all beneath may be read
   --write PATH      may be read and written, never executed
   --exec PATH       may be read and executed, never written

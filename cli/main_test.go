@@ -266,6 +266,7 @@ func TestMainWords(t *testing.T) {
 		{[]string{"-h"}, 0, "jail [flags] [--] COMMAND", ""},
 		{[]string{"help"}, 0, "jail [flags] [--] COMMAND", ""},
 		{[]string{"help", "check"}, 0, "jail check", ""},
+		{[]string{"help", "profiles"}, 0, "Built-in profiles", ""},
 		{[]string{"help", "--help"}, 0, "jail [flags] [--] COMMAND", ""},
 		{[]string{"help", "check", "junk"}, 2, "", "jail: error: \"junk\" is not expected here\njail: hint: `jail help --help` shows the usage\n"},
 		{[]string{"help", "--nonsense"}, 2, "", "jail: error: there is no flag --nonsense\njail: hint: `jail help --help` shows the usage\n"},

@@ -45,6 +45,7 @@ type compiler struct {
 	// absentExec are optional exec grants with nothing there yet.
 	absentExec []written
 	mounts     []*mountinfo.Info
+	elsewhere  []string // what other profiles let a jail write; nil: not asked yet
 }
 
 // written is a grant before its links were resolved.
@@ -197,7 +198,7 @@ func (c *compiler) missing(text string, at Origin) {
 // could have put there: an earlier run would choose what this one is granted.
 // Where it leads into a tree that is writable anyway, nothing is won.
 func (c *compiler) planted() error {
-	writable := func(dir string) bool { return c.access(dir)&Write != 0 }
+	writable := func(dir string) bool { return c.access(dir)&Write != 0 || c.writtenElsewhere(dir) }
 	var direct []string
 	links := map[int]string{}
 	for i, w := range c.written {
@@ -213,12 +214,40 @@ func (c *compiler) planted() error {
 		if links[i] != "" && won {
 			return &Problem{
 				At:   w.at,
-				What: fmt.Sprintf("%q leads to %q through the symbolic link %q, which the jail may write", w.text, w.real, links[i]),
+				What: fmt.Sprintf("%q leads to %q through the symbolic link %q, which %s may write", w.text, w.real, links[i], c.who(links[i])),
 				Hint: fmt.Sprintf("write %q if that is what you mean", w.real),
 			}
 		}
 	}
 	return nil
+}
+
+// writtenElsewhere tells whether a jail with another profile may write in a
+// directory: what it left there is as little to be followed. Only the user's own
+// directories are asked about, which spares most starts the reading of profiles.
+func (c *compiler) writtenElsewhere(dir string) bool {
+	home, _, _ := c.view.real(c.host.Home)
+	if !ownedBy(dir, c.host.UID) || c.host.UID == 0 && !within(dir, home) {
+		return false
+	}
+	if c.elsewhere == nil {
+		c.elsewhere = []string{}
+		for _, p := range rules.Written() {
+			if path, ok := c.absolute(p); ok {
+				real, _, _ := c.view.real(path)
+				c.elsewhere = append(c.elsewhere, path, real)
+			}
+		}
+	}
+	return slices.ContainsFunc(c.elsewhere, func(w string) bool { return w != "" && within(dir, w) })
+}
+
+// who may write the directory of a link.
+func (c *compiler) who(link string) string {
+	if c.access(filepath.Dir(link))&Write != 0 {
+		return "the jail"
+	}
+	return "a jail with another profile"
 }
 
 // absent refuses an exec grant that is not there yet and lies where the jail may

@@ -178,6 +178,13 @@ func TestPlanted(t *testing.T) {
 			"through another link", func(w *world) { w.link("B/out", "home/proj/l"); w.link("proj/l", "home/m") }, `files = { write = ["."], read = ["~/m"] }`,
 			[]string{`f:2: "~/m" leads to "B/out" through the symbolic link "B/home/proj/l", which the jail may write`, hint},
 		},
+		{
+			"by a jail with another profile", func(w *world) { w.dirs("home/.codex"); w.link("B/out", "home/.codex/l") }, `files.read = ["~/.codex/l"]`,
+			[]string{`f:2: "~/.codex/l" leads to "B/out" through the symbolic link "B/home/.codex/l", which a jail with another profile may write`, hint},
+		},
+		{
+			"by another profile, writable here", func(w *world) { w.dirs("home/.codex"); w.link("B/out", "home/.codex/l") }, `files.write = ["~/.codex/l", "${B}/out"]`, nil,
+		},
 		{"of the user's own making", func(w *world) { w.link("B/out", "home/l") }, `files = { write = ["."], read = ["~/l"] }`, nil},
 		{"to what is writable anyway", func(w *world) { w.dirs("home/proj/d"); w.link("d", "home/proj/l") }, `files.write = [".", "l"]`, nil},
 	} {

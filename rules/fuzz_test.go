@@ -121,7 +121,11 @@ func printPolicy(p Policy) string {
 		lists[key] = append(lists[key], quote(spell(g.Path)))
 	}
 	for c := range p.Carves() {
-		lists["files."+c.Word()] = append(lists["files."+c.Word()], quote(spell(c.Path)))
+		key := "files.protect"
+		if c.Hide {
+			key = "files.hide"
+		}
+		lists[key] = append(lists[key], quote(spell(c.Path)))
 	}
 	for w := range p.Waivers() {
 		lists["waive"] = append(lists["waive"], quote(w.Name))

@@ -37,14 +37,6 @@ type Carve struct {
 	From Origin
 }
 
-// Word is the key that makes such a carve-out.
-func (c Carve) Word() string {
-	if c.Hide {
-		return "hide"
-	}
-	return "protect"
-}
-
 // Seed is a file copied once, at start, when its target is absent: state that
 // a program keeps outside of what it may write.
 type Seed struct {

@@ -144,3 +144,37 @@ func fitting(in Input) []string {
 	}
 	return names
 }
+
+// Written lists what the built-in profiles, all together, let a jail write: an
+// earlier run with another profile may have been there.
+func Written() []Path {
+	var out []Path
+	add := func(text string) {
+		if p, why := parsePath(text, false); why == "" {
+			out = append(out, p)
+		}
+	}
+	for _, name := range ProfileNames() {
+		f := builtIn(name)
+		for _, text := range slices.Concat(f.Files.Write, f.Files.Create) {
+			add(text)
+		}
+		for _, c := range f.Cache {
+			add(c.Dir)
+		}
+	}
+	return out
+}
+
+// About says in a few words what a built-in profile is for.
+func About(name string) string { return builtIn(name).document.Profile.About }
+
+// builtIn decodes a profile that is there.
+func builtIn(name string) *file {
+	text, _ := ProfileText(name)
+	f, err := decode(Source{Kind: Profile, Name: name, Text: []byte(text)}, 0)
+	if err != nil {
+		panic(err) // embedded at build time; a test reads each
+	}
+	return f
+}

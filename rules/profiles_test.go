@@ -201,3 +201,16 @@ func TestProfilesCreateUnderHome(t *testing.T) {
 		}
 	}
 }
+
+// What a jail with some profile may write: an earlier run may have been there.
+func TestWritten(t *testing.T) {
+	var got []string
+	for _, p := range rules.Written() {
+		got = append(got, p.Text)
+	}
+	for _, want := range []string{".", "${CODEX_HOME:-~/.codex}", "${CLAUDE_CONFIG_DIR:-~/.claude}", "${XDG_CACHE_HOME:-~/.cache}/go-build"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%q is missing in %q", want, got)
+		}
+	}
+}

@@ -19,7 +19,7 @@ func show(p rules.Policy) []string {
 		say("%s %s%s", g.Access, spell(g.Path), map[bool]string{true: " create"}[g.Create])
 	}
 	for c := range p.Carves() {
-		say("%s %s", c.Word(), spell(c.Path))
+		say("%s %s", keyOf(c), spell(c.Path))
 	}
 	for s := range p.Seeds() {
 		say("seed %s %s", spell(s.File), spell(s.To))
@@ -119,4 +119,12 @@ func permutations(names []string, f func([]string)) {
 		}
 	}
 	step(0)
+}
+
+// keyOf is the key that makes a carve-out.
+func keyOf(c rules.Carve) string {
+	if c.Hide {
+		return "hide"
+	}
+	return "protect"
 }
