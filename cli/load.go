@@ -29,6 +29,9 @@ func compile(o options, command string, probe func(*plan.Host)) (plan.Plan, erro
 	if err != nil {
 		return plan.Plan{}, err
 	}
+	if err := lostRoot(h); err != nil {
+		return plan.Plan{}, err
+	}
 	sources, err := sources(o, h)
 	if err != nil {
 		return plan.Plan{}, err

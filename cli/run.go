@@ -64,6 +64,7 @@ func (a app) start(o options, argv []string, keep bool) (status int, err error) 
 	if o.verbose {
 		a.summary(p, cmd.Path)
 	}
+	a.rememberRoot(p)
 	status, err = launch.Run(p, cmd.Path, argv, launch.Options{Verbose: o.verbose, KeepRunning: keep})
 	if err != nil && p.Mounts {
 		err = cmp.Or(withoutMounts(o, argv[0]), err)

@@ -152,6 +152,12 @@ func (p Plan) find(v *view, path string) int {
 	})
 }
 
+// Holds tells whether a path can't be removed or renamed inside although what is
+// around it may be written: a carve-out in it holds it in place.
+func (p Plan) Holds(path string) bool {
+	return p.Mounts && slices.ContainsFunc(p.Carves, func(c Carve) bool { return c.Open() && !c.Glob && within(c.Path, path) })
+}
+
 // WithTemp adds the private temporary directory, once it has been made.
 func (p Plan) WithTemp(dir string) (Plan, error) {
 	n := newView().lstat(dir)
