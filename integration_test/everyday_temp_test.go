@@ -29,7 +29,8 @@ func TestEverydayTempSweep(t *testing.T) {
 	w := testenv.NewWorld(t)
 	evMkdir(t, filepath.Join(w.Temp, "other"))
 	dead := evTempOf(t, w, `mkdir -p "$TMPDIR/a/b"; touch "$TMPDIR/a/b/c"; chmod 500 "$TMPDIR/a/b" "$TMPDIR/a"; ln -s "$OLDPWD" "$TMPDIR/link"; echo "$TMPDIR"`)
-	bait := filepath.Join(w.Temp, "jail-tmp-"+evUID()+"-999999999-1-x")
+	words := strings.Split(filepath.Base(dead), "-") // jail-tmp-UID-NAMESPACE-PID-START-...
+	bait := filepath.Join(w.Temp, strings.Join(append(words[:4], "999999999-1-x"), "-"))
 	evLink(t, w.Outside, bait)
 
 	live := evCmd(t, w, "sh", "-c", `echo x > "$TMPDIR/file"; echo "$TMPDIR"; exec sleep 60`)

@@ -105,10 +105,22 @@ func copyTo(in io.Reader, path string) error {
 // time of its owner follow, so that a later start knows which ones are left.
 const tempPrefix = "jail-tmp-"
 
+// tempName is the beginning for a user, in this pid namespace: a pid of another
+// one (a container with the same /tmp) says nothing here, and its owner may well be
+// alive. A lock on the directory would not do: a command that took jail's place
+// keeps no descriptor of ours.
+func tempName(uid int) string {
+	var st unix.Stat_t
+	if unix.Stat("/proc/self/ns/pid", &st) != nil {
+		st.Ino = 0
+	}
+	return fmt.Sprintf("%s%d-%d-", tempPrefix, uid, st.Ino)
+}
+
 // privateTemp makes the TMPDIR of this run. The name is random at its end: in a
 // shared /tmp a guessable one could be taken beforehand.
 func privateTemp(base string, uid int) (string, error) {
-	dir, err := os.MkdirTemp(base, fmt.Sprintf("%s%d-%d-%s-", tempPrefix, uid, os.Getpid(), startTime(os.Getpid())))
+	dir, err := os.MkdirTemp(base, fmt.Sprintf("%s%d-%s-", tempName(uid), os.Getpid(), startTime(os.Getpid())))
 	if err != nil {
 		return "", &plan.Problem{
 			What: fmt.Sprintf("a private temporary directory can't be made in %q: %v", base, plan.Cause(err)),
@@ -129,10 +141,11 @@ func sweep(base string, uid int) {
 	}
 	names, _ := d.Readdirnames(-1)
 	d.Close()
+	prefix := tempName(uid)
 	for _, full := range names {
 		var pid int
 		var start string
-		name, ok := strings.CutPrefix(full, fmt.Sprintf("%s%d-", tempPrefix, uid))
+		name, ok := strings.CutPrefix(full, prefix)
 		if !ok {
 			continue
 		}

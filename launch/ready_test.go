@@ -76,7 +76,7 @@ func TestSweep(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(base, "outside"), 0o755))
 	keep := filepath.Join(base, "outside", "keep")
 	must(t, os.WriteFile(keep, nil, 0o600))
-	name := func(uid, pid int, start string) string { return fmt.Sprintf("jail-tmp-%d-%d-%s-1234", uid, pid, start) }
+	name := func(uid, pid int, start string) string { return fmt.Sprintf("%s%d-%s-1234", tempName(uid), pid, start) }
 	dir := func(n string) string { must(t, os.MkdirAll(filepath.Join(base, n, "sub"), 0o700)); return n }
 	me := startTime(os.Getpid())
 
@@ -85,7 +85,8 @@ func TestSweep(t *testing.T) {
 		dir(name(uid, os.Getpid(), me)),        // alive
 		dir(name(uid+1, pid, start)),           // another's, by name
 		dir(fmt.Sprintf("jail-tmp-%d-x", uid)), // no pid
-		dir(fmt.Sprintf("jail-tmp-%d-%d", uid, pid)),
+		dir(fmt.Sprintf("%s%d", tempName(uid), pid)),
+		dir(fmt.Sprintf("jail-tmp-%d-1-%d-%s-1234", uid, pid, start)), // of another pid namespace
 		dir("jail-tmp-"), dir("other"),
 	}
 	dir(name(uid, pid, start))
@@ -126,7 +127,7 @@ func TestSweep(t *testing.T) {
 func TestSweepOddBase(t *testing.T) {
 	pid, start := gone(t)
 	base := filepath.Join(t.TempDir(), "a[b]*")
-	left := filepath.Join(base, fmt.Sprintf("jail-tmp-%d-%d-%s-1", os.Getuid(), pid, start))
+	left := filepath.Join(base, fmt.Sprintf("%s%d-%s-1", tempName(os.Getuid()), pid, start))
 	must(t, os.MkdirAll(left, 0o700))
 	sweep(base, os.Getuid())
 	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
