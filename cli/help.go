@@ -94,8 +94,8 @@ Rules come from built-in profiles (chosen by the command and the project), from
   --env NAME        pass on an environment variable; MY_* for several
   --waive NAME      accept the loss of what this host can't hold:
                     mounts, truncate, ports, signals
-  --guard-json FILE write the report on what changed of the files that run on the
-                    host as JSON too; FILE lies where the jail can't write
+  --guard-json FILE write the report on what changed of the files that run on
+                    the host as JSON too; FILE lies where the jail can't write
   --keep-running    when COMMAND ends, wait for what it left running instead
                     of ending it
   -v                say on standard error what is in force, and at the end how
