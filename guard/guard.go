@@ -61,12 +61,7 @@ const maxDirs = 200
 // directories than were looked through.
 func Take(root string, repositories []string) (s Snapshot, whole bool) {
 	s = Snapshot{}
-	dirs, whole := directories(root)
-	for _, dir := range dirs {
-		for name := range guarded() {
-			s.add(root, filepath.Join(dir, name))
-		}
-	}
+	whole = s.addNames(root)
 	for _, repo := range repositories {
 		rel, err := filepath.Rel(root, repo)
 		if err != nil {
@@ -88,23 +83,30 @@ func Take(root string, repositories []string) (s Snapshot, whole bool) {
 	return s, whole
 }
 
-// directories lists the first ones of a project, relative to it, without hidden
-// ones and what tools fill.
-func directories(root string) (dirs []string, whole bool) {
+// addNames looks for guarded names in the first directories of a project, without
+// hidden ones and what tools fill. Only names that are there are asked for.
+func (s Snapshot) addNames(root string) (whole bool) {
+	names := map[string][]string{} // by their first word
+	for name := range guarded() {
+		first, _, _ := strings.Cut(name, "/")
+		names[first] = append(names[first], name)
+	}
 	queue := []string{"."}
-	for ; len(queue) > 0; queue = queue[1:] {
-		if len(dirs) == maxDirs {
-			return dirs, false
+	for n := 0; len(queue) > 0; n, queue = n+1, queue[1:] {
+		if n == maxDirs {
+			return false
 		}
-		dirs = append(dirs, queue[0])
 		entries, _ := os.ReadDir(filepath.Join(root, queue[0]))
 		for _, e := range entries {
+			for _, name := range names[e.Name()] {
+				s.add(root, filepath.Join(queue[0], name))
+			}
 			if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !slices.Contains([]string{"node_modules", "target", "venv", "__pycache__"}, e.Name()) {
 				queue = append(queue, filepath.Join(queue[0], e.Name()))
 			}
 		}
 	}
-	return dirs, true
+	return true
 }
 
 // add reads a file, or every file of a directory.

@@ -25,7 +25,7 @@ type ref struct {
 
 // maxRefs and maxRefText bound what is read of a repository's references.
 const (
-	maxRefs    = 2000
+	maxRefs    = 500
 	maxRefText = 1 << 20
 )
 
