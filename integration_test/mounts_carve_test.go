@@ -362,7 +362,7 @@ func TestMountsHostReplaces(t *testing.T) {
 	config, _ := os.ReadFile(filepath.Join(w.Project, ".git/config"))
 	t.Logf("the secret was read %d times, config has %d lines of the jail's", won, strings.Count(string(config), "evil"))
 	if !strings.HasSuffix(r.Stdout, "final\nend\n") || strings.HasSuffix(string(config), "x\n") {
-		t.Errorf("the carve-outs did not come back: %q, config %q", r.Stdout, config)
+		t.Errorf("the carve-outs did not come back: %q, config %q, said %q", r.Stdout, config, r.Stderr)
 	}
 	if !strings.Contains(r.Stderr, "replaced from outside") {
 		t.Errorf("not reported: %q", r.Stderr)

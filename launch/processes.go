@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,6 +62,46 @@ func stoppedProcesses() map[int]bool {
 		}
 	}
 	return out
+}
+
+// stopTime bounds how long it is tried to stop everything.
+const stopTime = 100 * time.Millisecond
+
+// stopAll stops every process, one by one, until none runs that could start
+// another, and returns those that were stopped before. kill(2) of -1 would not do:
+// what is being forked then gets the signal at its birth, which may be after it was
+// continued (complete_signal in the kernel).
+func stopAll() (before map[int]bool) {
+	before = stoppedProcesses()
+	for end := time.Now().Add(stopTime); stopRunning() && time.Now().Before(end); {
+		time.Sleep(100 * time.Microsecond)
+	}
+	return before
+}
+
+// stopRunning sends the signal to all that are not stopped, and tells whether there
+// were any.
+func stopRunning() (found bool) {
+	for pid := range processes() {
+		switch state(pid) {
+		case "T", "t", "Z", "X", "": // stopped, traced, ended
+		case "D": // waits for the kernel, or for a child of vfork
+			unix.Kill(pid, unix.SIGSTOP)
+		default:
+			unix.Kill(pid, unix.SIGSTOP)
+			found = true
+		}
+	}
+	return found
+}
+
+// continueAll continues what stopAll has stopped.
+func continueAll(but map[int]bool) {
+	for pid := range processes() {
+		if !but[pid] {
+			unix.Kill(pid, unix.SIGCONT)
+		}
+	}
 }
 
 // leads tells whether the command has made a process group of its own, as an

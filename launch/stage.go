@@ -77,22 +77,19 @@ type process1 struct {
 // covered. The jail is stopped meanwhile; what it did between the host's rename
 // and the kernel's notice can't be undone, so it is said.
 func (i *process1) watch(l *mounts.Layout) {
+	warned := map[string]bool{}
 	for range l.Dropped() {
 		i.tidying.Lock()
-		already := stoppedProcesses()
-		syscall.Kill(-1, syscall.SIGSTOP)
+		already := stopAll()
 		for _, c := range l.Missing() {
-			if err := putBack(l, c); err != nil {
+			if err := putBack(l, c); err != nil && !warned[c.Path] {
+				warned[c.Path] = true
 				fmt.Fprintf(os.Stderr, "jail: warning: %q was replaced from outside and is not %s any more: %v\n", c.Path, c.Kind, err)
-			} else {
+			} else if err == nil {
 				fmt.Fprintf(os.Stderr, "jail: note: %q was replaced from outside; it is %s again\n", c.Path, c.Kind)
 			}
 		}
-		for pid := range processes() {
-			if !already[pid] {
-				syscall.Kill(pid, syscall.SIGCONT)
-			}
-		}
+		continueAll(already)
 		i.tidying.Unlock()
 	}
 }
