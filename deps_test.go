@@ -20,8 +20,9 @@ import (
 var mayImport = map[string][]string{
 	".":                {"cli", "launch"},
 	"rules":            {},
-	"plan":             {"rules"},
-	"landlock":         {"plan"},
+	"digest":           {},
+	"plan":             {"rules", "digest"},
+	"landlock":         {"plan", "digest"},
 	"mounts":           {"plan"},
 	"seccomp":          {"plan"},
 	"seal":             {},
@@ -29,7 +30,7 @@ var mayImport = map[string][]string{
 	"guard":            {"plan"},
 	"confine":          {},
 	"launch":           {"plan", "landlock", "mounts", "seccomp", "confine", "guard", "supervise"},
-	"cli":              {"rules", "plan", "landlock", "mounts", "seccomp", "seal", "supervise", "launch"},
+	"cli":              {"rules", "digest", "plan", "landlock", "mounts", "seccomp", "seal", "supervise", "launch"},
 	"internal/testenv": {},
 }
 
