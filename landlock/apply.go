@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	llconf "github.com/landlock-lsm/go-landlock/landlock"
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
+	"jail/digest"
 	"jail/plan"
 )
 
@@ -55,8 +57,66 @@ func (rs Ruleset) FD() (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("building the Landlock ruleset: %w", err)
 	}
+	for _, pr := range rs.Paths {
+		if pr.Split == nil {
+			continue
+		}
+		if err := pr.addEntries(fd); err != nil {
+			unix.Close(fd)
+			return -1, err
+		}
+	}
 	return fd, nil
 }
+
+// addEntries adds a rule for each entry of a split directory. There may be a
+// thousand of them: they are opened below the directory's own handle, without
+// the library's second look at each.
+//
+// What a name in the directory stands for changes only with the directory's
+// ctime, which nobody can set: if it is afterwards what the plan has seen, so was
+// every entry.
+func (pr PathRule) addEntries(ruleset int) error {
+	dir, err := open(pr)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	for _, name := range pr.Split.Entries {
+		if err = pr.Split.addEntry(ruleset, dir, name); err != nil {
+			err = fmt.Errorf("opening %q in %q for its rule: %w", name, pr.Path, err)
+			break
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(dir, &st); err != nil {
+		return fmt.Errorf("looking at %q again: %w", pr.Path, err)
+	}
+	if unix.TimespecToNsec(st.Ctim) != pr.Split.Changed {
+		return &plan.Problem{
+			What: fmt.Sprintf("%q was changed while jail was starting", pr.Path),
+			Hint: "a package is being installed, perhaps: start again",
+		}
+	}
+	return err
+}
+
+func (s Split) addEntry(ruleset, dir int, name string) error {
+	base, isDir := strings.CutSuffix(name, "/")
+	fd, err := unix.Openat(dir, base, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	rights := s.File
+	if isDir {
+		rights = s.Dir
+	}
+	// A directory right on what is none is EINVAL.
+	return ll.LandlockAddPathBeneathRule(ruleset, &ll.PathBeneathAttr{AllowedAccess: uint64(rights), ParentFd: fd}, 0)
+}
+
+var errReplaced = errors.New("was replaced while jail was starting")
 
 func open(pr PathRule) (int, error) {
 	fd, err := openNoLinks(pr.Path)
@@ -70,7 +130,11 @@ func open(pr PathRule) (int, error) {
 	}
 	if !pr.Made && (plan.ID{Dev: st.Dev, Ino: st.Ino}) != pr.ID {
 		unix.Close(fd)
-		return -1, fmt.Errorf("%q was replaced while jail was starting", pr.Path)
+		return -1, fmt.Errorf("%q %w", pr.Path, errReplaced)
+	}
+	if pr.Pin != nil && digest.StateOf(&st) != *pr.Pin {
+		unix.Close(fd)
+		return -1, fmt.Errorf("%q, whose digest was right, %w", pr.Path, errReplaced)
 	}
 	return fd, nil
 }

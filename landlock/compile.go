@@ -7,6 +7,7 @@ import (
 	llconf "github.com/landlock-lsm/go-landlock/landlock"
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
+	"jail/digest"
 	"jail/plan"
 )
 
@@ -28,6 +29,17 @@ type PathRule struct {
 	ID     plan.ID
 	Made   bool // jail has mounted it itself: whatever is there is right
 	Rights llconf.AccessFSSet
+	Pin    *digest.State // the file must be in this very state
+	Split  *Split
+}
+
+// Split gives rights on what is in a directory, entry by entry. The directory
+// itself gets the right to list it.
+type Split struct {
+	Entries plan.Names
+	Changed int64              // when the directory changed last: it must be as the plan has seen it
+	File    llconf.AccessFSSet // for entries that are no directories
+	Dir     llconf.AccessFSSet
 }
 
 const (
@@ -38,14 +50,20 @@ const (
 	writeFile  = ll.AccessFSWriteFile | ll.AccessFSTruncate
 	writeRight = writeFile | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir |
 		ll.AccessFSMakeReg | ll.AccessFSMakeSock | ll.AccessFSMakeFifo | ll.AccessFSMakeSym | ll.AccessFSRefer
+	// fileRights are those that a rule on a file may have.
+	fileRights = readFile | writeFile | ll.AccessFSExecute | ll.AccessFSIoctlDev
 )
 
 // Compile makes the ruleset of a plan for a Landlock ABI (1 or more).
 func Compile(p plan.Plan, abi int) Ruleset {
 	rs := Ruleset{Handled: handled(p.Network, min(abi, NewestABI))}
 	for g := range p.Grants() {
-		if r := rights(g) & rs.Handled.HandledAccessFS; r != 0 {
-			rs.Paths = append(rs.Paths, PathRule{Path: g.Path, ID: g.ID, Made: g.Made, Rights: r})
+		rule := PathRule{Path: g.Path, ID: g.ID, Made: g.Made, Rights: rights(g) & rs.Handled.HandledAccessFS, Pin: g.Pin}
+		if g.Split {
+			rule = split(rule, g)
+		}
+		if rule.Rights != 0 {
+			rs.Paths = append(rs.Paths, rule)
 		}
 	}
 	if rs.Handled.HandledAccessNet&ll.AccessNetConnectTCP != 0 {
@@ -55,6 +73,16 @@ func Compile(p plan.Plan, abi int) Ruleset {
 		rs.Bind = slices.Clone(p.Network.Bind.List)
 	}
 	return rs
+}
+
+// split moves the rights of a rule to the entries of its directory.
+func split(rule PathRule, g plan.Grant) PathRule {
+	rule.Split = &Split{
+		Entries: g.Entries, Changed: g.Changed,
+		File: rule.Rights & fileRights, Dir: rule.Rights,
+	}
+	rule.Rights &= ll.AccessFSReadDir
+	return rule
 }
 
 // handled is everything that the ABI knows, less what the rules leave open.
@@ -96,7 +124,7 @@ func rights(g plan.Grant) llconf.AccessFSSet {
 		r |= ll.AccessFSExecute
 	}
 	if !g.Dir {
-		r &= readFile | writeFile | ll.AccessFSExecute | ll.AccessFSIoctlDev
+		r &= fileRights
 	}
 	return r
 }

@@ -60,7 +60,7 @@ func opens(path string, flags int) (bool, error) {
 	return false, err
 }
 
-// executes tells whether execve(2) of an empty file is allowed: ENOEXEC says
+// executes tells whether execve(2) of a file that is no program is allowed: ENOEXEC says
 // that the rules were passed.
 func executes(path string) (bool, error) {
 	pid, err := syscall.ForkExec(path, []string{path}, &syscall.ProcAttr{})

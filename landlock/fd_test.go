@@ -1,11 +1,14 @@
 package landlock_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -56,6 +59,49 @@ func TestReplaced(t *testing.T) {
 			got := ""
 			if err != nil {
 				got = strings.ReplaceAll(err.Error(), b, "B")
+			} else {
+				unix.Close(fd)
+			}
+			if got != tt.want {
+				t.Errorf("want %q, got %q", tt.want, got)
+			}
+		})
+	}
+}
+
+// A directory that is granted entry by entry, and a file whose digest was right,
+// must be as the plan has seen them.
+func TestSplitAndPinReplaced(t *testing.T) {
+	need(t)
+	const changed = `"B/x" was changed while jail was starting`
+	for _, tt := range []struct {
+		name string
+		make func(b string)
+		want string // of the error, with the base as "B"
+	}{
+		{"as it was", func(string) {}, ""},
+		{"a new name", func(b string) { must(t, os.WriteFile(b+"/x/new", nil, 0o755)) }, changed},
+		{"gone", func(b string) { must(t, os.Remove(b+"/x/other")) }, changed},
+		{"the denied file under another name", func(b string) { must(t, os.Rename(b+"/x/denied", b+"/x/other")) }, changed},
+		{"a link to it", func(b string) { must(t, os.Remove(b+"/x/other")); must(t, os.Symlink("denied", b+"/x/other")) }, changed},
+		{"there and back", func(b string) { must(t, os.Rename(b+"/x/other", b+"/o")); must(t, os.Rename(b+"/o", b+"/x/other")) }, changed},
+		{"pinned file changed", func(b string) { must(t, os.WriteFile(b+"/x/pinned", []byte("other"), 0o755)) }, `"B/x/pinned", whose digest was right, was replaced while jail was starting`},
+		{"pinned file touched", func(b string) { must(t, os.Chmod(b+"/x/pinned", 0o700)) }, `"B/x/pinned", whose digest was right, was replaced while jail was starting`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, base := compile(t, "")
+			for _, name := range []string{"denied", "other", "pinned"} {
+				must(t, os.WriteFile(base+"/x/"+name, []byte("\x7fELF"+name), 0o755))
+			}
+			sum := sha256.Sum256([]byte("\x7fELFpinned"))
+			p := compileIn(t, base, "files.exec = ['${B}/x']\ncommands.deny = ['${B}/x/denied']\n"+
+				"[[command]]\nname = '${B}/x/pinned'\nsha256 = '"+hex.EncodeToString(sum[:])+"'")
+			time.Sleep(20 * time.Millisecond) // the clock of ctime ticks that slowly
+			tt.make(base)
+			fd, err := landlock.Compile(p, 7).FD()
+			got := ""
+			if err != nil {
+				got = strings.ReplaceAll(err.Error(), base, "B")
 			} else {
 				unix.Close(fd)
 			}

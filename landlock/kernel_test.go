@@ -25,7 +25,8 @@ func TestAccessIsTheKernelsTruth(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 3))
 	seen := map[string]int{}
-	for range 60 {
+	split := map[bool]int{} // by whether there is an allow list
+	for range 200 {
 		base, err := filepath.EvalSymlinks(t.TempDir())
 		must(t, err)
 		names := randomTree(t, r, base)
@@ -35,6 +36,11 @@ func TestAccessIsTheKernelsTruth(t *testing.T) {
 		}
 		ruleset, err := landlock.Compile(p, abi).FD()
 		must(t, err)
+		for g := range p.Grants() {
+			if g.Split {
+				split[len(p.Allowed) > 0]++
+			}
+		}
 		want := map[string]plan.Access{}
 		for _, n := range names {
 			if fi, err := os.Stat(filepath.Join(base, n)); err == nil {
@@ -57,6 +63,9 @@ func TestAccessIsTheKernelsTruth(t *testing.T) {
 		if t.Failed() {
 			t.Fatal(listing(base))
 		}
+	}
+	if split[false] < 5 || split[true] < 2 {
+		t.Errorf("few grants are split: %v", split)
 	}
 	for _, a := range []string{"none", "read", "read+write", "read+exec"} {
 		if seen[a] < 5 {
@@ -107,7 +116,7 @@ func randomTree(t *testing.T, r *rand.Rand, base string) []string {
 		case k == 3 && fi.Mode().IsRegular():
 			must(t, os.Link(old, full))
 		default:
-			must(t, os.WriteFile(full, nil, 0o755))
+			must(t, os.WriteFile(full, fmt.Appendf(nil, "\x7fELF%d", i), 0o755))
 		}
 		names = append(names, n)
 	}
@@ -115,11 +124,19 @@ func randomTree(t *testing.T, r *rand.Rand, base string) []string {
 }
 
 func randomPlan(t *testing.T, r *rand.Rand, base string, names []string, abi int) (string, plan.Plan, bool) {
-	lists := [3]string{}
+	lists, commands := [3]string{}, ""
+	switch name := names[r.IntN(len(names))]; r.IntN(3) { // where the file is in no exec tree nothing happens, or it is refused
+	case 0:
+		commands = fmt.Sprintf("[commands]\ndeny = ['${B}/%s?']\n", name)
+	case 1:
+		commands = fmt.Sprintf("[commands]\nallow = ['${B}/%s']\n", name)
+		lists[2] = fmt.Sprintf("'${B}/%s', ", filepath.Dir(name))
+	}
 	for range 2 + r.IntN(4) {
 		lists[r.IntN(3)] += fmt.Sprintf("'${B}/%s?', ", names[r.IntN(len(names))])
 	}
 	text := fmt.Sprintf("profiles = []\n[files]\nread = [%s]\nwrite = [%s]\nexec = [%s]\n", lists[0], lists[1], lists[2])
+	text += commands
 	pol, err := rules.Parse(rules.Input{Sources: []rules.Source{{Kind: rules.RulesFile, Name: "f", Text: []byte(text)}}})
 	must(t, err)
 	p, err := plan.Compile(pol, plan.Host{

@@ -178,7 +178,7 @@ func (l Layout) Adapt(p plan.Plan) plan.Plan {
 
 func flagsOf(g plan.Grant) uint64 {
 	switch {
-	case g.Access&plan.Exec != 0:
+	case g.Access&plan.Exec != 0, g.Load:
 		return execFlags
 	case g.Access&plan.Write != 0:
 		return writeFlags

@@ -1,9 +1,7 @@
 package plan
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,7 +96,7 @@ func (p Plan) runnable(path string) error {
 	if err := p.mayExecute(path); err != nil {
 		return err
 	}
-	interp := interpreter(path)
+	interp := inspect(path).interpreter
 	if interp == "" {
 		return nil
 	}
@@ -124,6 +122,9 @@ func (p Plan) mayExecute(path string) error {
 			Hint: hint, Status: statusRefused,
 		}
 	}
+	if err := p.refusedByCommand(path); err != nil {
+		return err
+	}
 	dir := filepath.Dir(path)
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		dir = filepath.Dir(real)
@@ -133,25 +134,4 @@ func (p Plan) mayExecute(path string) error {
 		Hint:   fmt.Sprintf("--exec %s, or in a rule file: [files] exec = [%q]", dir, dir),
 		Status: statusRefused,
 	}
-}
-
-// interpreter is the program on the "#!" line of a script, "" if there is none.
-func interpreter(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	line := make([]byte, 256) // BINPRM_BUF_SIZE
-	n, _ := io.ReadFull(f, line)
-	rest, ok := bytes.CutPrefix(line[:n], []byte("#!"))
-	if !ok {
-		return ""
-	}
-	rest, _, _ = bytes.Cut(rest, []byte("\n"))
-	fields := strings.Fields(string(rest))
-	if len(fields) == 0 {
-		return ""
-	}
-	return fields[0]
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 
+	"jail/digest"
 	"jail/rules"
 )
 
@@ -17,7 +18,23 @@ import (
 // can't be used here at all; whether every promise can be held is a question to
 // [Plan.Enforceable].
 func Compile(pol rules.Policy, h Host) (Plan, error) {
-	c := compiler{pol: pol, host: h, view: newView()}
+	c := newCompiler(pol, h)
+	for _, step := range []func() error{
+		c.readMounts, c.grants, c.caches, c.gitDirs, c.sort, c.planted, c.carves, c.tree, c.own, c.absent, c.prove,
+		c.commands, c.seeds, c.environment, c.promises,
+	} {
+		if err := step(); err != nil {
+			return Plan{}, err
+		}
+	}
+	return c.plan, nil
+}
+
+func newCompiler(pol rules.Policy, h Host) *compiler {
+	if h.Digests == nil {
+		h.Digests = digest.Open("")
+	}
+	c := &compiler{pol: pol, host: h, view: newView()}
 	c.plan = Plan{
 		Profiles: pol.Profiles(), Tree: h.Tree, Home: h.Home, Cwd: h.Cwd, UID: h.UID, Temp: h.Temp,
 		ABI: h.ABI, Path: h.getenv("PATH"), Guard: pol.Guard(), Network: pol.Network(),
@@ -25,14 +42,18 @@ func Compile(pol rules.Policy, h Host) (Plan, error) {
 		Options: slices.Collect(pol.Options()),
 	}
 	c.plan.Mounts = c.useMounts()
-	for _, step := range []func() error{
-		c.readMounts, c.grants, c.caches, c.gitDirs, c.sort, c.planted, c.carves, c.tree, c.own, c.absent, c.prove, c.seeds, c.environment, c.promises,
-	} {
+	return c
+}
+
+// commands narrows the exec grants to what may be executed. The proof is made
+// already, of more than what is left.
+func (c *compiler) commands() error {
+	for _, step := range []func() error{c.messages, c.allow, c.deny, c.pins, c.shrink, c.carveDenied, c.setPins, c.coverUnlisted, c.proveAllowed} {
 		if err := step(); err != nil {
-			return Plan{}, err
+			return err
 		}
 	}
-	return c.plan, nil
+	return nil
 }
 
 type compiler struct {
@@ -46,6 +67,13 @@ type compiler struct {
 	absentExec []written
 	mounts     []*mountinfo.Info
 	elsewhere  []string // what other profiles let a jail write; nil: not asked yet
+
+	search   []string            // see searchPath
+	programs map[string][]string // see programDirs
+	sets     []helperSet
+	readings []reading
+	linking  bool
+	pinned   []pinned
 }
 
 // written is a grant before its links were resolved.

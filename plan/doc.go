@@ -10,6 +10,10 @@
 // two rules. It also refuses grants that an earlier run could have aimed
 // elsewhere, and project trees that would expose HOME or jail's own state.
 //
+// Rules about commands become grants here: what is denied is left out of split
+// grants, with an allow list exec grants shrink to the files that it brings, and
+// digests are compared. The proof is made before, of more than what is left.
+//
 // # Does not enforce
 //
 // Nothing reaches the kernel from here. The proof speaks of the moment of

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 
+	"jail/digest"
 	"jail/rules"
 )
 
@@ -48,6 +49,9 @@ type Host struct {
 	Mounts   Fact
 
 	Tree Tree
+
+	// Digests remembers the digests of programs; nil: nothing is remembered.
+	Digests *digest.Cache
 }
 
 func (h Host) getenv(name string) string {

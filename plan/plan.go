@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"jail/digest"
 	"jail/rules"
 )
 
@@ -38,6 +39,12 @@ type Plan struct {
 	Waivers      []rules.Waiver
 	Missing      []Missing
 	Options      []rules.StartOption
+
+	Allowed     []Allowed // if any: nothing else is executed
+	Denied      []Denied  // in no grant
+	Messages    []Message
+	UpgradesOff Origin // the allow list that keeps what the jail wrote from being executed
+	Remarks     []string
 }
 
 // Grant gives Access to the inode at Path and all beneath it.
@@ -49,6 +56,17 @@ type Grant struct {
 	Create bool // made at start, mode 0700
 	Made   bool // mounted by jail in the jail's own namespace: no ID to compare
 	From   []Use
+
+	// Split: the directory itself may be listed; of what is in it the grant
+	// reaches the Entries, all and no others.
+	Split   bool
+	Entries Names
+	Changed int64 // when the directory last changed: it must still be so at the start
+	// Load leaves libraries beneath to be mapped executable, although Access has
+	// no Exec: nothing there is a program.
+	Load bool
+	// Pin is the state of the file in which its digest was right.
+	Pin *digest.State
 }
 
 // Use is one rule that contributed to a Grant.
@@ -112,12 +130,14 @@ func (p Plan) explain(v *view, path string) (Access, []Grant) {
 	if err != nil {
 		return 0, nil
 	}
-	var a Access
-	var why []Grant
+	a, why := p.throughEntries(v, real)
 	for dir := real; ; dir = filepath.Dir(dir) {
 		if i := p.find(v, dir); i >= 0 {
-			a |= p.grants[i].Access
-			why = append(why, p.grants[i])
+			g := p.grants[i]
+			a |= g.gives(v, dir, real)
+			if g.reaches(dir, real) {
+				why = append(why, g)
+			}
 		}
 		if dir == "/" {
 			return a &^ p.mountsDeny(real), why
@@ -132,8 +152,11 @@ func (p Plan) mountsDeny(path string) Access {
 		return 0
 	}
 	for dir := path; ; dir = filepath.Dir(dir) {
-		i := slices.IndexFunc(p.grants, func(g Grant) bool { return g.Path == dir && g.Access != Read })
-		if i >= 0 {
+		i := slices.IndexFunc(p.grants, func(g Grant) bool { return g.Path == dir && (g.Access != Read || g.Load) })
+		switch {
+		case i >= 0 && p.grants[i].Load:
+			return Write
+		case i >= 0:
 			return (Write | Exec) &^ p.grants[i].Access
 		}
 		if dir == "/" {

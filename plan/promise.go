@@ -59,7 +59,7 @@ func (c *compiler) table() []Promise {
 		}
 	}
 	open := c.openCarves()
-	return []Promise{
+	table := []Promise{
 		{ID: "paths", Text: "only granted paths are read, written or executed", By: c.by(1, "", "")},
 		{ID: "noexec", Text: "what the jail writes is never loaded as code (ld.so, LD_PRELOAD, dlopen, mmap)", By: c.by(0, mountsLayer, ""), Waiver: "mounts"},
 		{ID: "memory", Text: "nothing executes from memory files", By: c.by(0, "", seccompLayer)},
@@ -74,6 +74,21 @@ func (c *compiler) table() []Promise {
 		{ID: "sockets", Text: "no unix sockets with a path to the outside (D-Bus, docker, ssh-agent)", By: c.by(unixABI, "", c.refusal()), Opened: unixOpen},
 		c.ports(),
 	}
+	if text := c.commandsText(); text != "" {
+		table = append(table, Promise{ID: "commands", Text: text, By: c.by(1, "", "")})
+	}
+	return table
+}
+
+// commandsText says what the rules about programs come to.
+func (c *compiler) commandsText() string {
+	switch {
+	case len(c.plan.Allowed) > 0:
+		return "only the allowed commands and what comes with them are executed; no other program can be read"
+	case len(c.plan.Denied) > 0:
+		return "denied commands are neither executed nor read, under any name"
+	}
+	return ""
 }
 
 // by lists the layers that hold a promise: Landlock from an ABI on (0: never),

@@ -15,13 +15,18 @@ import (
 type view struct {
 	names map[string]inode    // by real path of the directory, and name
 	links map[string]resolved // by path as asked
+	lists map[string]dirList  // of directories, by real path
+
+	buffer []byte
 }
 
 type inode struct {
 	id   ID
 	mode fs.FileMode
 	uid  int
-	err  error
+	// links is how many names it has.
+	links uint64
+	err   error
 }
 
 type resolved struct {
@@ -31,7 +36,9 @@ type resolved struct {
 	err    error
 }
 
-func newView() *view { return &view{names: map[string]inode{}, links: map[string]resolved{}} }
+func newView() *view {
+	return &view{names: map[string]inode{}, links: map[string]resolved{}, lists: map[string]dirList{}}
+}
 
 // lstat describes path itself, not what a link leads to.
 func (v *view) lstat(path string) inode {
@@ -42,7 +49,7 @@ func (v *view) lstat(path string) inode {
 	fi, err := os.Lstat(path)
 	if n.err = err; err == nil {
 		st := fi.Sys().(*syscall.Stat_t)
-		n.id, n.mode, n.uid = ID{Dev: st.Dev, Ino: st.Ino}, fi.Mode(), int(st.Uid)
+		n.id, n.mode, n.uid, n.links = ID{Dev: st.Dev, Ino: st.Ino}, fi.Mode(), int(st.Uid), uint64(st.Nlink)
 	}
 	v.names[path] = n
 	return n

@@ -24,6 +24,7 @@ func FuzzParse(f *testing.F) {
 		"", "profiles = []", "waive = ['mounts']\n[network]\nconnect = [1]\nudp = true", "env.set.A = \"x\\n\"\nenv.pass = ['A*']",
 		"files = { hide = ['**/*.env?', 'a[?]'], read = ['''a''', \"\"\"\nb\"\"\"] }", "limits.cpu = 1\r\n# x\r\n[[guide]]\nmatch = 'a'",
 		"[files]\nread=['a']\nREAD=['/']",
+		"commands.allow = ['a', '/b?']\ncommands.deny = ['c?']\n[[command]]\nname = 'a'\npath = '~/a'\nhelpers = ['b', 'c?']\nmessage = 'm'",
 	} {
 		f.Add(s)
 	}
@@ -130,10 +131,17 @@ func printPolicy(p Policy) string {
 	for w := range p.Waivers() {
 		lists["waive"] = append(lists["waive"], quote(w.Name))
 	}
+	allow, _ := p.Allow()
+	for _, n := range allow {
+		lists["commands.allow"] = append(lists["commands.allow"], quote(spell(n.Path)))
+	}
+	for n := range p.Deny() {
+		lists["commands.deny"] = append(lists["commands.deny"], quote(spell(n.Path)))
+	}
 	for e := range p.Pass() {
 		lists["env.pass"] = append(lists["env.pass"], quote(e.Text))
 	}
-	for _, key := range []string{"waive", "files.read", "files.write", "files.exec", "files.create", "files.protect", "files.hide", "env.pass"} {
+	for _, key := range []string{"waive", "files.read", "files.write", "files.exec", "files.create", "files.protect", "files.hide", "commands.allow", "commands.deny", "env.pass"} {
 		list(key, lists[key])
 	}
 	var sets []string
@@ -158,6 +166,17 @@ func printPolicy(p Policy) string {
 	if n.UnixAny {
 		fmt.Fprintln(&b, `network.unix = "any"`)
 	}
+	for c := range p.Commands() {
+		fmt.Fprintf(&b, "[[command]]\nname = %s\nsha256 = %s\nmessage = %s\n", quote(spell(c.Path)), quote(c.SHA256), quote(c.Message))
+		if c.File != nil {
+			fmt.Fprintf(&b, "path = %s\n", quote(spell(*c.File)))
+		}
+		var helpers []string
+		for _, h := range c.Helpers {
+			helpers = append(helpers, quote(spell(h)))
+		}
+		fmt.Fprintf(&b, "helpers = [%s]\n", strings.Join(helpers, ", "))
+	}
 	return b.String()
 }
 
@@ -180,6 +199,43 @@ func quote(s string) string {
 		panic(err)
 	}
 	return strings.ReplaceAll(string(b), "\x7f", `\u007f`)
+}
+
+// FuzzLock: no text makes ParseLock panic, and what it takes is written so that
+// it is read again as the same.
+func FuzzLock(f *testing.F) {
+	entry := Locked{Name: "git", Path: "/usr/bin/git", SHA256: strings.Repeat("0a", 32), Package: "git", Version: "1:2.39"}
+	text, err := FormatLock([]Locked{entry, {Name: "bash", Path: "/usr/bin/bash", SHA256: strings.Repeat("b", 64)}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(text))
+	for _, s := range []string{"", "version = 1", "version = 1\n[[command]]\nname = 'a'", "version = 1\n[[command]]\nname = 'a'\nx = 1", "command = 1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		entries, err := ParseLock("l", []byte(text))
+		if err != nil {
+			return
+		}
+		out, err := FormatLock(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseLock("l", out)
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, out)
+		}
+		for _, l := range [][]Locked{entries, again} {
+			slices.SortFunc(l, func(a, b Locked) int { return strings.Compare(a.Name, b.Name) })
+			for i := range l {
+				l[i].At = Origin{}
+			}
+		}
+		if d := cmp.Diff(entries, again); d != "" {
+			t.Error(d)
+		}
+	})
 }
 
 // FuzzPath: what parses is clean of control characters, says the same when it is

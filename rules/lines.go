@@ -40,6 +40,9 @@ func (x lineIndex) scalar(k string, i int) int {
 	return x.key(k)
 }
 
+// elementKey names the i-th table of an array.
+func elementKey(array string, i int) string { return array + "[" + strconv.Itoa(i) + "]" }
+
 func indexLines(text string) lineIndex {
 	text = strings.TrimPrefix(text, "\ufeff") // the toml package passes over it too
 	s := scanner{text: text, line: 1, tables: map[string]int{}, x: lineIndex{

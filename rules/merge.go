@@ -2,7 +2,6 @@ package rules
 
 import (
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -172,13 +171,8 @@ func (m *merger) addArtifact(f *file) error {
 // a mistake is found now, and then refuses them: a rule that is silently not
 // enforced is worse than an error.
 func checkLater(f *file) error {
-	for i, c := range f.Command {
-		if err := checkCommand(f, i, c.Name, c.SHA256); err != nil {
-			return err
-		}
-	}
 	for i, g := range f.Guide {
-		at := f.at(fmt.Sprintf("guide[%d]", i))
+		at := f.at(elementKey("guide", i))
 		if strings.TrimSpace(g.Match) == "" || strings.TrimSpace(g.Message) == "" {
 			return problem(at, "", `[[guide]] needs "match" and "message"`)
 		}
@@ -186,7 +180,7 @@ func checkLater(f *file) error {
 			return problem(at, "", "guide.status: %d is no exit status", g.Status)
 		}
 	}
-	for _, k := range []string{"commands", "command", "guide"} {
+	for _, k := range []string{"guide"} {
 		if f.md.IsDefined(k) {
 			return notYet(f.anyLine(k), k)
 		}
@@ -195,7 +189,7 @@ func checkLater(f *file) error {
 }
 
 func checkCommand(f *file, i int, name, digest string) error {
-	table := fmt.Sprintf("command[%d]", i)
+	table := elementKey("command", i)
 	if name == "" {
 		return problem(f.at(table), "", `[[command]] needs a "name"`)
 	}

@@ -24,6 +24,9 @@ type Source struct {
 	Kind Kind
 	Name string // shown in errors
 	Text []byte
+	// Lock is the text of the lock file beside it, nil if there is none.
+	Lock     []byte
+	LockName string
 }
 
 // Flags are rules from the command line. Their relative paths start at the
@@ -80,7 +83,7 @@ type merger struct {
 func (m *merger) add(f *file) error {
 	for _, step := range []func(*file) error{
 		checkHeader, m.addFiles, m.addSeeds, m.addCaches, m.addWaivers, m.addNetwork,
-		m.addEnv, m.addLimits, m.addArtifact, checkLater, m.addProfile, m.addGuard,
+		m.addEnv, m.addLimits, m.addArtifact, m.addCommands, checkLater, m.addProfile, m.addGuard,
 	} {
 		if err := step(f); err != nil {
 			return err

@@ -20,6 +20,12 @@ type Policy struct {
 	set      []Variable
 	limits   []Limit
 	options  []StartOption
+	allow    []Named
+	deny     []Named
+	commands []Command
+	locks    []Lock
+
+	upgradesOff Origin
 }
 
 // Grant allows Access on Path and all beneath it.

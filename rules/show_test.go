@@ -42,6 +42,23 @@ func show(p rules.Policy) []string {
 	for o := range p.Options() {
 		say("option %s %s", o.Profile, strings.Join(o.Options, " "))
 	}
+	allow, _ := p.Allow()
+	for _, n := range allow {
+		say("allow %s", spell(n.Path))
+	}
+	for n := range p.Deny() {
+		say("deny %s", spell(n.Path))
+	}
+	for c := range p.Commands() {
+		file := ""
+		if c.File != nil {
+			file = spell(*c.File)
+		}
+		say("command %s file=%s sha256=%s message=%s helpers=%v", spell(c.Path), file, c.SHA256, c.Message, c.Helpers)
+	}
+	if at, off := p.UpgradesOff(); off {
+		say("upgrades off by %s", at.File)
+	}
 	for _, n := range p.Profiles() {
 		say("profile %s", n)
 	}

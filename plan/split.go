@@ -1,0 +1,185 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Landlock only grants: nothing takes away from a grant on a directory. So a file
+// is denied by not granting the directory that it is in, but one by one what else
+// is in there, and likewise for every directory above up to the one that a rule
+// names. Such a grant is split: it reaches the Entries and no others. That is
+// sound because the entries lie in exec trees, which the jail can't write; a name
+// that appears later, by a package upgrade for one, is in no grant at all.
+
+// reaches tells whether a grant on dir reaches path, which is it or beneath it.
+func (g Grant) reaches(dir, path string) bool {
+	if !g.Split || dir == path {
+		return true
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(path[len(dir):], "/"), "/")
+	return g.Entries.has(name)
+}
+
+// gives is what a grant on dir gives on path, which is it or beneath it. Of a
+// split grant every directory may be listed: that right is on the outermost.
+func (g Grant) gives(v *view, dir, path string) Access {
+	switch {
+	case g.Split && v.lstat(path).mode.IsDir() && (dir == path || !g.reaches(dir, path)):
+		return Read
+	case g.reaches(dir, path):
+		return g.Access
+	}
+	return 0
+}
+
+// throughEntries is what a file with several names has by another one that is an
+// entry of a split grant: the kernel's rule is on the inode.
+func (p Plan) throughEntries(v *view, path string) (a Access, why []Grant) {
+	n := v.lstat(path)
+	if n.links < 2 || !n.mode.IsRegular() {
+		return 0, nil
+	}
+	for _, g := range p.grants {
+		for _, e := range g.Entries {
+			if v.lstat(g.Path+"/"+e).id == n.id {
+				a |= g.Access
+				why = append(why, g)
+			}
+		}
+	}
+	return a, why
+}
+
+// Names are names in a directory, sorted; those of directories end in a slash.
+type Names []string
+
+func (n Names) has(name string) bool {
+	_, found := slices.BinarySearch(n, name)
+	if !found {
+		_, found = slices.BinarySearch(n, name+"/")
+	}
+	return found
+}
+
+// MarshalJSON writes names as one string of bytes: there may be a thousand, and
+// the kernel does not care whether they are UTF-8.
+func (n Names) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]byte(strings.Join(n, "\x00")))
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (n *Names) UnmarshalJSON(text []byte) error {
+	var joined []byte
+	if err := json.Unmarshal(text, &joined); err != nil || len(joined) == 0 {
+		return err
+	}
+	*n = strings.Split(string(joined), "\x00")
+	return nil
+}
+
+// carveDenied takes every denied file out of the grants.
+func (c *compiler) carveDenied() error {
+	omit := map[string]map[string]bool{} // by directory: what is left out of it
+	for _, d := range c.plan.Denied {
+		if a := c.access(d.Path); a != 0 && a&Write == 0 { // else out of reach, or never executed
+			c.omit(d.Path, omit)
+		}
+	}
+	c.plan.grants = slices.DeleteFunc(c.plan.grants, func(g Grant) bool { return c.isDenied(g) })
+	return c.splitAll(omit)
+}
+
+// isDenied tells whether a grant is on a denied file itself.
+func (c *compiler) isDenied(g Grant) bool {
+	return !g.Dir && slices.ContainsFunc(c.plan.Denied, func(d Denied) bool { return d.ID == g.ID })
+}
+
+// omit notes path as left out of each directory above it, up to the outermost
+// that is granted. A tree that may be written is not split: new names have to be
+// possible there (see coverUnlisted).
+func (c *compiler) omit(path string, omit map[string]map[string]bool) {
+	for path != "/" {
+		dir := filepath.Dir(path)
+		if a, why := c.plan.explain(c.view, dir); len(why) == 0 || a&Write != 0 {
+			return
+		}
+		if omit[dir] == nil {
+			omit[dir] = map[string]bool{}
+		}
+		omit[dir][filepath.Base(path)] = true
+		path = dir
+	}
+}
+
+// splitAll makes grants on directories to grants on what is in them. What
+// reaches each is found out before the first is changed.
+func (c *compiler) splitAll(omit map[string]map[string]bool) error {
+	reach := map[string][]Grant{}
+	for dir := range omit {
+		_, reach[dir] = c.plan.explain(c.view, dir)
+	}
+	for dir, names := range omit {
+		if err := c.split(dir, names, reach[dir]); err != nil {
+			return err
+		}
+	}
+	return c.sort()
+}
+
+// split puts a split grant on dir that gives what the grants which reach it gave.
+func (c *compiler) split(dir string, omit map[string]bool, reach []Grant) error {
+	g, i := Grant{Path: dir, Dir: true, ID: c.view.lstat(dir).id}, c.plan.find(c.view, dir)
+	if i >= 0 && c.plan.grants[i].Split {
+		c.keepEntries(c.plan.grants[i], omit, len(reach) > 1)
+		if len(reach) == 1 {
+			return nil
+		}
+	}
+	for _, r := range reach {
+		if (r.Path != dir || !r.Split) && r.Access&Write == 0 {
+			g.Access |= r.Access
+			g.Load = g.Load || r.Load
+			g.From = append(g.From, r.From...)
+		}
+	}
+	l := c.view.list(dir)
+	if l.err != nil {
+		return &Problem{
+			At: g.From[0].At, What: fmt.Sprintf("%q has something in it that is denied, and can't be listed: %v", dir, Cause(l.err)),
+			Hint: "what else is in there is granted name by name; make it readable",
+		}
+	}
+	g.Split, g.Changed, g.Entries = true, l.changed, l.grantable(omit)
+	c.put(g)
+	return nil
+}
+
+// keepEntries narrows a grant that is split already. If one further up reaches
+// the directory too, each entry gets a grant of its own, so that what the two
+// give is not mixed.
+func (c *compiler) keepEntries(g Grant, omit map[string]bool, apart bool) {
+	g.Entries = slices.DeleteFunc(slices.Clone(g.Entries), func(e string) bool { return omit[strings.TrimSuffix(e, "/")] })
+	if !apart {
+		c.put(g)
+		return
+	}
+	for _, e := range g.Entries {
+		path := filepath.Join(g.Path, e) // without a final slash
+		n := c.view.lstat(path)
+		c.put(Grant{Path: path, Access: g.Access, Dir: n.mode.IsDir(), ID: n.id, Load: g.Load, From: g.From})
+	}
+}
+
+// put replaces the grant on the same path, or adds one.
+func (c *compiler) put(g Grant) {
+	i := slices.IndexFunc(c.plan.grants, func(have Grant) bool { return have.Path == g.Path })
+	if i < 0 {
+		c.plan.grants = append(c.plan.grants, g)
+		return
+	}
+	c.plan.grants[i] = g
+}
