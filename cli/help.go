@@ -18,7 +18,7 @@ func (a app) help(args []string) int {
 	text := usageMain
 	if len(words) > 0 {
 		texts := map[string]string{
-			"check": usageCheck, "init": usageInit, "trust": usageTrust, "doctor": usageDoctor,
+			"check": usageCheck, "init": usageInit, "trust": usageTrust, "doctor": usageDoctor, "lock": usageLock,
 			"help": usageMain, "version": usageMain, "profiles": usageProfiles(),
 		}
 		if text, ok = texts[words[0]]; !ok {
@@ -108,6 +108,7 @@ Other commands (jail help COMMAND):
   check    show what the rules amount to on this machine
   init     write a commented jail.toml for this project
   trust    allow the project's jail.toml to be used
+  lock     write down the digests of the allowed commands
   doctor   show what this machine can enforce
   version
 
@@ -123,9 +124,10 @@ Examples:
 
 const usageCheck = `jail check [flags] [--json] [-- COMMAND]
 
-Show what the rules amount to here: every grant with the line that made it, each
-promise and the layer that holds it, waivers, environment, what is missing, and
-the options that the command should be started with. Takes the flags of jail.
+Show what the rules amount to here: whether COMMAND may run and which line
+decides, what is allowed and denied, every grant with the line that made it,
+each promise and the layer that holds it, waivers, environment, what is missing,
+and the options that the command should be started with. Takes the flags of jail.
 
   --json    the same for machines
 

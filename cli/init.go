@@ -93,6 +93,12 @@ version = 1
 # protect = ["ci"]                # inside write: readable only
 # hide    = [".env", "**/.env.*"] # inside anything: not even readable
 
+[commands]
+# By what a file is: its other names and copies go with it.
+# deny  = ["docker", "systemd-run?"]
+# If set, nothing else executes; then write down what they are: jail lock
+# allow = ["bash", "git", "go", "gcc"]
+
 [network]
 # Absent: unrestricted. With a list: TCP to these ports only, no UDP.
 # connect = [443]

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jail/digest"
 	"jail/plan"
 	"jail/rules"
 )
@@ -36,6 +37,11 @@ func compile(o options, command string, probe func(*plan.Host)) (plan.Plan, erro
 	if err != nil {
 		return plan.Plan{}, err
 	}
+	for _, s := range sources {
+		if s.Lock != nil {
+			o.flags.Protect = append(o.flags.Protect, literal(s.LockName))
+		}
+	}
 	if o.rulesFile != "" {
 		// An agent that can edit the file would choose what the next run may do.
 		o.flags.Protect = append(o.flags.Protect, literal(o.rulesFile))
@@ -47,8 +53,20 @@ func compile(o options, command string, probe func(*plan.Host)) (plan.Plan, erro
 		return plan.Plan{}, err
 	}
 	probe(&h)
-	return plan.Compile(pol, h)
+	if !pol.NamesCommands() {
+		return plan.Compile(pol, h)
+	}
+	h.Digests = digest.Open(filepath.Join(configDir(h.Home), digestFile))
+	p, err := plan.Compile(pol, h)
+	if err == nil {
+		h.Digests.Save()
+	}
+	return p, err
 }
+
+// digestFile remembers the digests of programs. It lies in jail's own directory,
+// which no write grant may reach.
+const digestFile = "digests"
 
 // literal writes a path so that no character of it is a pattern.
 func literal(path string) string {
@@ -119,7 +137,11 @@ func sources(o options, h plan.Host) ([]rules.Source, error) {
 	text, err := readRules(user)
 	switch {
 	case err == nil:
-		out = append(out, rules.Source{Kind: rules.UserFile, Name: oneLine(user), Text: text})
+		s, err := withLock(rules.Source{Kind: rules.UserFile, Name: oneLine(user), Text: text}, user)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, unreadable(user, err)
 	}
@@ -128,13 +150,15 @@ func sources(o options, h plan.Host) ([]rules.Source, error) {
 		if err != nil {
 			return nil, unreadable(o.rulesFile, err)
 		}
-		return append(out, rules.Source{Kind: rules.RulesFile, Name: oneLine(o.rulesFile), Text: text}), nil
+		s, err := withLock(rules.Source{Kind: rules.RulesFile, Name: oneLine(o.rulesFile), Text: text}, o.rulesFile)
+		return append(out, s), err
 	}
 	project, err := projectRules(h)
 	if err != nil || project == nil {
 		return out, err
 	}
-	return append(out, *project), nil
+	s, err := withLock(*project, filepath.Join(h.Tree.Root, ruleFile))
+	return append(out, s), err
 }
 
 // projectRules reads the project's rule file, if there is one, and refuses it
@@ -153,7 +177,7 @@ func projectRules(h plan.Host) (*rules.Source, error) {
 		return nil, unreadable(path, err)
 	}
 	switch known[path] {
-	case digest(text):
+	case sumOf(text):
 		return &rules.Source{Kind: rules.ProjectFile, Name: oneLine(path), Text: text}, nil
 	case "":
 		return nil, &plan.Problem{

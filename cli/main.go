@@ -51,6 +51,7 @@ func (a app) commands() []command {
 		{"check", a.check},
 		{"init", a.init},
 		{"trust", a.trust},
+		{"lock", a.lock},
 		{"doctor", a.doctor},
 		{"help", a.help},
 		{"version", a.printVersion},

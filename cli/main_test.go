@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("CLI_TEST_RECORD"); dir != "" {
 		for i := range 40 {
-			if err := record(dir, fmt.Sprintf("/p/%s/%d", os.Getenv("CLI_TEST_NAME"), i), digest([]byte{byte(i)})); err != nil {
+			if err := record(dir, fmt.Sprintf("/p/%s/%d", os.Getenv("CLI_TEST_NAME"), i), sumOf([]byte{byte(i)})); err != nil {
 				fmt.Println(err)
 				os.Exit(1)
 			}

@@ -30,14 +30,18 @@ type report struct {
 	Missing     []reportRule    `json:"missing"`
 	Options     []reportOptions `json:"start_options"`
 	Notes       []string        `json:"notes"`
+	Commands    reportCommands  `json:"commands"`
 	Command     *reportCommand  `json:"command,omitempty"`
 }
 
 type reportGrant struct {
-	Path   string       `json:"path"`
-	Access string       `json:"access"`
-	Create bool         `json:"create,omitempty"`
-	Rules  []reportRule `json:"rules"`
+	Path   string `json:"path"`
+	Access string `json:"access"`
+	Create bool   `json:"create,omitempty"`
+	// Split: not the whole directory, but so many of its entries.
+	Split   bool         `json:"split,omitempty"`
+	Entries int          `json:"entries,omitempty"`
+	Rules   []reportRule `json:"rules"`
 }
 
 type reportRule struct {
@@ -80,6 +84,7 @@ type reportOptions struct {
 type reportCommand struct {
 	Name  string   `json:"name"`
 	Path  string   `json:"path,omitempty"`
+	By    string   `json:"by,omitempty"` // the rule that lets it be executed
 	Error string   `json:"error,omitempty"`
 	Hint  string   `json:"hint,omitempty"`
 	Notes []string `json:"notes,omitempty"`
@@ -96,7 +101,7 @@ func newReport(version string, p plan.Plan, command string) report {
 		Limits:  each(p.Limits, func(l plan.Limit) reportLimit { return reportLimit{l.Name, l.Value} }),
 		Missing: each(p.Missing, func(m plan.Missing) reportRule { return reportRule{m.Text, m.At.String()} }),
 		Options: each(p.Options, func(o rules.StartOption) reportOptions { return reportOptions(o) }),
-		Notes:   append([]string{}, p.Tree.Notes...),
+		Notes:   append(append([]string{}, p.Tree.Notes...), p.Remarks...), Commands: commandsOf(p),
 	}
 	var problem *plan.Problem
 	if errors.As(p.Enforceable(), &problem) {
@@ -120,7 +125,7 @@ func each[A, B any](list []A, convert func(A) B) []B {
 func grantsOf(p plan.Plan) []reportGrant {
 	return each(slices.Collect(p.Grants()), func(g plan.Grant) reportGrant {
 		return reportGrant{
-			Path: g.Path, Access: g.Access.String(), Create: g.Create,
+			Path: g.Path, Access: g.Access.String(), Create: g.Create, Split: g.Split, Entries: len(g.Entries),
 			Rules: each(g.From, func(u plan.Use) reportRule { return reportRule{u.Text, u.At.String()} }),
 		}
 	})
@@ -161,6 +166,9 @@ func variablesOf(p plan.Plan) reportEnv {
 func findCommand(p plan.Plan, name string) *reportCommand {
 	cmd, err := p.Find(name)
 	rc := &reportCommand{Name: name, Path: cmd.Path, Notes: cmd.Notes}
+	if err == nil {
+		rc.By = p.Deciding(cmd.Path)
+	}
 	var problem *plan.Problem
 	if errors.As(err, &problem) {
 		rc.Error, rc.Hint = problem.What, problem.Hint

@@ -24,6 +24,7 @@ func (p *page) path(s string) string { return oneLine(tilde(s, p.home)) }
 func (r report) text(home string) string {
 	p := &page{home: home}
 	r.topText(p)
+	r.commandText(p)
 	r.grantText(p)
 	r.carveText(p)
 	r.promiseText(p)
@@ -45,7 +46,7 @@ func (r report) topText(p *page) {
 		return
 	}
 	if c.Error == "" {
-		fmt.Fprintf(p, "command   %s\n", oneLine(c.Path))
+		fmt.Fprintf(p, "command   %s\n          %s\n", oneLine(c.Path), oneLine(c.By))
 	} else {
 		fmt.Fprintf(p, "command   %s\n          %s\n", oneLine(c.Error), oneLine(c.Hint))
 	}
@@ -60,6 +61,9 @@ func (r report) grantText(p *page) {
 		path := p.path(g.Path)
 		if g.Create {
 			path += " (will be made)"
+		}
+		if g.Split {
+			path += fmt.Sprintf(" (%d entries)", g.Entries)
 		}
 		at := each(g.Rules, func(r reportRule) string { return r.At })
 		p.line("%-12s %-44s %s", strings.TrimPrefix(g.Access, "read+"), path, strings.Join(at, ", "))

@@ -34,7 +34,7 @@ type trustRecord struct {
 	SHA256 string `toml:"sha256"`
 }
 
-func digest(text []byte) string {
+func sumOf(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
@@ -89,13 +89,13 @@ func (a app) recordTrust() error {
 	}
 	fmt.Fprintf(a.stdout, "%s\n", strings.TrimRight(printable(string(text)), "\n"))
 	dir := configDir(h.Home)
-	if err := record(dir, path, digest(text)); err != nil {
+	if err := record(dir, path, sumOf(text)); err != nil {
 		return &plan.Problem{
 			What: fmt.Sprintf("the trust can't be recorded in %q: %v", dir, plan.Cause(err)),
 			Hint: roomOr(err, "inside a jail nothing can be trusted; outside, make that directory writable"),
 		}
 	}
-	fmt.Fprintf(a.stderr, "jail: trusted %q, sha256 %s\n", path, digest(text))
+	fmt.Fprintf(a.stderr, "jail: trusted %q, sha256 %s\n", path, sumOf(text))
 	return nil
 }
 
