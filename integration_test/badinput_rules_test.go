@@ -125,9 +125,10 @@ func TestBadInputText(t *testing.T) {
 // What this version can't enforce is refused, not passed over.
 func TestBadInputNotYet(t *testing.T) {
 	for rules, want := range map[string]string{
-		"[commands]\ndeny = [\"docker\"]\n":                       "commands: not yet",
-		"[commands]\nallow = [\"git\"]\n":                         "commands: not yet",
-		"[[command]]\nname = \"git\"\nmessage = \"no\"\n":         "command: not yet",
+		"[commands]\ndeny = [\"no-such-command\"]\n":              `"no-such-command": no such command in PATH`,
+		"[commands]\nallow = []\n":                                "commands.allow is empty",
+		"[commands]\nallow = [\"/usr/bin\"]\n":                    `"/usr/bin" is a directory, no command`,
+		"[commands]\nallow = [\"cat\"]\ndeny = [\"/bin/cat\"]\n":  `"/bin/cat" is denied, and is the same file as "cat"`,
 		"[[guide]]\nmatch = \"git push\"\nmessage = \"no\"\n":     "guide: not yet",
 		"[artifact]\nrun = \"seal\"\n":                            `artifact.run = "seal": not yet`,
 		"[artifact]\nnetwork = false\n":                           "artifact.network: not yet",

@@ -47,7 +47,9 @@ func TestOpencode(t *testing.T) {
 		t.Parallel()
 		modules := filepath.Dir(filepath.Dir(opencode))
 		s := newStage(t, opencode)
-		s.play(t, testenv.JailBin(t), "--waive", "mounts", "--exec", modules, "--")
+		rules := filepath.Join(s.Home, "rules.toml")
+		s.WriteFile(t, rules, "version = 1\ncommands.deny = [\"factor\"]\n")
+		s.play(t, testenv.JailBin(t), "--waive", "mounts", "--exec", modules, "--rules", rules, "--")
 		s.checkResults(t, func(a act) (want, not string) { return a.jailed, a.free })
 		s.checkWork(t)
 		if d := cmp.Diff(s.before, s.outside(t)); d != "" {
@@ -131,6 +133,8 @@ func (s *stage) attempts() []act {
 		{fakemodel.Write(mark+"2", "mark\n"), `(?i)success`, denied},
 		sh("rm "+filepath.Join(s.Outside, "keep")+" && echo removed", `removed`),
 		sh("echo mark >> ~/.bashrc && echo written", `written`),
+		// A command that the rules deny.
+		sh("echo 'factor 15' | bash", `15: 3 5`),
 		sh("unshare -U echo in a namespace of its own", `(?m)^in a namespace`),
 		// A client for unix sockets that every developer has.
 		sh("git credential-cache --socket="+s.socket+" get", `password=mark`),
