@@ -127,7 +127,7 @@ const usageCheck = `jail check [flags] [--json] [-- COMMAND]
 Show what the rules amount to here: whether COMMAND may run and which line
 decides, what is allowed and denied, every grant with the line that made it,
 each promise and the layer that holds it, waivers, environment, what is missing,
-and the options that the command should be started with. Takes the flags of jail.
+and the options that the command should be started with. Takes jail's own flags.
 
   --json    the same for machines
 

@@ -141,6 +141,34 @@ func TestAllowInPrivatePlace(t *testing.T) {
 	}
 }
 
+// In a package store every package lies apart, and names the others.
+func TestAllowStore(t *testing.T) {
+	needLayers(t)
+	testenv.NeedProgram(t, "gcc")
+	w := testenv.NewWorld(t)
+	store, farm := filepath.Join(w.Home, "store"), filepath.Join(w.Home, "farm", "bin")
+	for name, text := range map[string]string{
+		"two.c": "int two(void) { return 2; }", "one.c": "int two(void); int one(void) { return two() - 1; }",
+		"tool.c": "#include <stdio.h>\nint one(void); int main(void) { printf(\"%d\\n\", one()); return 0; }",
+	} {
+		w.WriteFile(t, filepath.Join(w.Outside, name), text)
+	}
+	r := w.Run(t, "sh", "-ec", `cd ../outside; s=$0
+mkdir -p $s/p1/bin $s/p2/lib $s/p3/lib $s/p4/bin $1
+gcc -shared -fPIC -o $s/p3/lib/libtwo.so two.c
+gcc -shared -fPIC -o $s/p2/lib/libone.so one.c -L$s/p3/lib -ltwo -Wl,-rpath,$s/p3/lib
+gcc -o $s/p1/bin/tool tool.c -L$s/p2/lib -lone -Wl,-rpath,'$ORIGIN/../../p2/lib' -Wl,-rpath-link,$s/p3/lib
+cp $s/p1/bin/tool $s/p4/bin/other; ln -s $s/p1/bin/tool $1/tool`, store, farm)
+	if r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	jail := allowing(t, w, `"bash", "~/farm/bin/tool"`, "[files]\nexec = [\"~/store\", \"~/farm\"]\n")
+	r = jail("--waive", "mounts", "--", "bash", "-c", `~/farm/bin/tool; "$loader" ~/store/p4/bin/other; ~/store/p4/bin/other; echo end`)
+	if r.Stdout != "1\nend\n" || strings.Count(r.Stderr, "ermission denied") != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // What `jail lock` writes is enforced, and kept from the jail.
 func TestLock(t *testing.T) {
 	needLayers(t)

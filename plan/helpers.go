@@ -70,6 +70,9 @@ func (c *compiler) helpers(a Allowed, prog program) {
 			c.reads(filepath.Join(prefix, dir), a)
 		}
 	}
+	if own && !prog.script {
+		c.libraries(a)
+	}
 	c.besideScript(a, prog.script)
 	for _, set := range c.sets {
 		if set.kind(filepath.Base(a.Text)) && a.For == "" || set.kind(filepath.Base(a.Path)) {
