@@ -130,7 +130,8 @@ func (p Plan) explain(v *view, path string) (Access, []Grant) {
 	if err != nil {
 		return 0, nil
 	}
-	a, why := p.throughEntries(v, real)
+	var a Access
+	var why []Grant
 	for dir := real; ; dir = filepath.Dir(dir) {
 		if i := p.find(v, dir); i >= 0 {
 			g := p.grants[i]
@@ -140,9 +141,11 @@ func (p Plan) explain(v *view, path string) (Access, []Grant) {
 			}
 		}
 		if dir == "/" {
-			return a &^ p.mountsDeny(real), why
+			break
 		}
 	}
+	more, through := p.throughEntries(v, real, a)
+	return (a | more) &^ p.mountsDeny(real), append(why, through...)
 }
 
 // mountsDeny is what the flags of the mount at a real path take away: a mount

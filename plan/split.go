@@ -36,14 +36,17 @@ func (g Grant) gives(v *view, dir, path string) Access {
 	return 0
 }
 
-// throughEntries is what a file with several names has by another one that is an
-// entry of a split grant: the kernel's rule is on the inode.
-func (p Plan) throughEntries(v *view, path string) (a Access, why []Grant) {
+// throughEntries is what a file with several names has, beyond what is known, by
+// another name that is an entry of a split grant: the kernel's rule is on the inode.
+func (p Plan) throughEntries(v *view, path string, known Access) (a Access, why []Grant) {
 	n := v.lstat(path)
 	if n.links < 2 || !n.mode.IsRegular() {
 		return 0, nil
 	}
 	for _, g := range p.grants {
+		if g.Access&^known == 0 {
+			continue // a thousand looks for nothing
+		}
 		for _, e := range g.Entries {
 			if v.lstat(g.Path+"/"+e).id == n.id {
 				a |= g.Access
