@@ -15,7 +15,14 @@ func contests(p place, jail string, rounds int) ([]contest, error) {
 	if err != nil {
 		return nil, err
 	}
-	start := contest{command: "start-up of true", rounds: rounds, contenders: starters(jail, exec1, truth)}
+	denied, allowed, err := p.commandRules(jail)
+	if err != nil {
+		return nil, err
+	}
+	start := contest{command: "start-up of true", rounds: rounds, contenders: append(starters(jail, exec1, truth),
+		contender{"jail --waive mounts, git denied", []string{jail, "--waive", "mounts", "--rules", denied, truth}},
+		contender{"jail --waive mounts, 20 commands allowed and locked", []string{jail, "--waive", "mounts", "--rules", allowed, truth}},
+	)}
 	return append([]contest{start}, work(p, jail, max(3, rounds/20))...), nil
 }
 

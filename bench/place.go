@@ -105,3 +105,21 @@ func (p place) buildExec1() (string, error) {
 	}
 	return file, nil
 }
+
+// commandRules writes rule files that deny and that allow commands, and locks the
+// allowed ones.
+func (p place) commandRules(jail string) (denied, allowed string, err error) {
+	denied, allowed = filepath.Join(p.root, "denied.toml"), filepath.Join(p.root, "allowed.toml")
+	const list = `"true", "bash", "cat", "ls", "grep", "sed", "git", "cp", "mv", "rm", "mkdir", "head", "tail", "sort", "uniq", "wc", "find", "diff", "touch", "env"`
+	for path, text := range map[string]string{denied: `deny = ["git"]`, allowed: "allow = [" + list + "]"} {
+		if err := os.WriteFile(path, []byte("version = 1\n[commands]\n"+text+"\n"), 0o644); err != nil {
+			return "", "", err
+		}
+	}
+	cmd := exec.Command(jail, "lock", "--rules", allowed)
+	cmd.Dir, cmd.Env = p.project, p.env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", "", fmt.Errorf("jail lock: %w: %s", err, out)
+	}
+	return denied, allowed, nil
+}
