@@ -37,7 +37,7 @@ func commandAttacks() []commandAttack {
 		{name: "perl", script: `perl -e 'exec "factor", "15" or die $!'`, needs: "perl"},
 		{name: "python", script: `python3 -c 'import os; os.execv(os.environ["denied"], ["x", "15"])'`, needs: "python3"},
 		{name: "make", script: `printf 'all:\n\t@factor 15\n' > M && make -f M`, needs: "make", words: "Error 12"},
-		{name: "vim", script: `vim -es -u NONE +':r !factor 15' +':w! out' +':q!' </dev/null; cat out`, needs: "vim"},
+		{name: "vim", script: `vim -es -u NONE -c 'call writefile([system("factor 15 2>&1")], "out")' -c 'q!' < /dev/null; cat out; cat out >&2`, needs: "vim"},
 		{name: "git alias", script: `git -c alias.x='!factor 15' x`},
 		{name: "symbolic link", script: `ln -s "$denied" ls && ./ls 15`},
 		{name: "hard link", script: `ln "$tools/factor" hl && ./hl 15`, words: "link"},
