@@ -42,6 +42,7 @@ var direct = map[string]string{
 	"github.com/landlock-lsm/go-landlock":  "the Landlock system calls, by Landlock's own maintainers",
 	"github.com/moby/sys/mountinfo":        "parsing /proc/self/mountinfo for the W^X proof",
 	"github.com/seccomp/libseccomp-golang": "compiling filters to BPF",
+	"golang.org/x/sync":                    "singleflight: one copy, however many ask for it at once",
 	"golang.org/x/sys":                     "system calls that package syscall lacks",
 }
 

@@ -13,6 +13,7 @@ require (
 	github.com/landlock-lsm/go-landlock v0.11.2
 	github.com/moby/sys/mountinfo v0.7.3
 	github.com/seccomp/libseccomp-golang v0.11.1
+	golang.org/x/sync v0.23.0
 )
 
 require kernel.org/pub/linux/libs/security/libcap/psx v1.2.78 // indirect

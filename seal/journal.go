@@ -1,0 +1,210 @@
+package seal
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	journals       = 50       // are kept
+	journalSize    = 64 << 20 // one is no larger
+	journalLine    = 64 << 10 // no line is longer: PATH_MAX escaped and more
+	journalSuffix  = ".json"
+	journalTrailer = 512 // what the last line may take, beyond journalSize
+)
+
+// Entry is one line of a journal: a seal, or a refusal.
+type Entry struct {
+	Time     time.Time
+	PID      int    // as the supervisor sees it
+	Parent   string // the program that asked
+	Path     string // of the original, as the jail sees it
+	Digest   Digest // zero if the file was not read
+	Size     int64
+	Decision string // "sealed", "cached", "refused", ...
+	Rule     string // the rule or reason behind it
+}
+
+// line is an Entry as it is written. JSON strings are UTF-8 and paths need not be.
+type line struct {
+	Time        time.Time `json:"time"`
+	PID         int       `json:"pid"`
+	Parent      string    `json:"parent,omitempty"`
+	Path        string    `json:"path"`
+	PathBytes   []byte    `json:"path_bytes,omitempty"` // if Path is not what it was
+	ParentBytes []byte    `json:"parent_bytes,omitempty"`
+	Digest      string    `json:"sha256,omitempty"`
+	Size        int64     `json:"size"`
+	Decision    string    `json:"decision"`
+	Rule        string    `json:"rule,omitempty"`
+}
+
+// MarshalJSON writes one line, without its end.
+func (e Entry) MarshalJSON() ([]byte, error) {
+	l := line{Time: e.Time, PID: e.PID, Parent: e.Parent, Path: e.Path, Size: e.Size, Decision: e.Decision, Rule: e.Rule}
+	if e.Digest != (Digest{}) {
+		l.Digest = hex.EncodeToString(e.Digest[:])
+	}
+	if !utf8.ValidString(e.Path) {
+		l.PathBytes = []byte(e.Path)
+	}
+	if !utf8.ValidString(e.Parent) {
+		l.ParentBytes = []byte(e.Parent)
+	}
+	return json.Marshal(l)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (e *Entry) UnmarshalJSON(text []byte) error {
+	var l line
+	if err := json.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	*e = Entry{Time: l.Time, PID: l.PID, Parent: l.Parent, Path: l.Path, Size: l.Size, Decision: l.Decision, Rule: l.Rule}
+	if l.PathBytes != nil {
+		e.Path = string(l.PathBytes)
+	}
+	if l.ParentBytes != nil {
+		e.Parent = string(l.ParentBytes)
+	}
+	if l.Digest == "" {
+		return nil
+	}
+	sum, err := hex.DecodeString(l.Digest)
+	if err != nil || len(sum) != len(e.Digest) {
+		return fmt.Errorf("%q is no SHA-256", l.Digest)
+	}
+	copy(e.Digest[:], sum)
+	return nil
+}
+
+// Journal is what a run records.
+type Journal struct {
+	mu   sync.Mutex
+	file *os.File
+	size int64
+	full bool
+}
+
+// ErrFull says that a journal has reached its size. What is not recorded must not
+// pass for something that did not happen, so the last line says it too.
+var ErrFull = errors.New("the journal of this run is full")
+
+func (s *Store) newJournal(id string) (*Journal, error) {
+	f, err := s.root.OpenFile(path.Join("journal", id+journalSuffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &Journal{file: f}, nil
+}
+
+// Write records an entry. An entry without a time gets the present one.
+func (j *Journal) Write(e Entry) error {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if len(text) >= journalLine {
+		return errors.New("the entry is too long for the journal")
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.full {
+		return ErrFull
+	}
+	if j.size+int64(len(text)) > journalSize-journalTrailer {
+		j.full = true
+		text, _ = json.Marshal(Entry{Time: e.Time, Decision: "full", Rule: "the journal is full; what follows is not recorded"})
+	}
+	n, err := j.file.Write(append(text, '\n'))
+	j.size += int64(n)
+	if err == nil && j.full {
+		err = ErrFull
+	}
+	return err
+}
+
+func (j *Journal) close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.file.Close()
+}
+
+// Runs lists the runs that have a journal, oldest first.
+func (s *Store) Runs() []string {
+	var ids []string
+	for _, name := range s.list("journal") {
+		if id, ok := strings.CutSuffix(name, journalSuffix); ok {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Alive tells whether a run has not ended. One that was killed counts as alive
+// until its directory is swept.
+func (s *Store) Alive(id string) bool {
+	_, err := s.root.Lstat(path.Join("runs", id))
+	return err == nil
+}
+
+// OpenJournal opens the journal of a run for reading.
+func (s *Store) OpenJournal(id string) (*os.File, error) {
+	return s.root.Open(path.Join("journal", id+journalSuffix))
+}
+
+// dropJournals removes the oldest journals of runs that have ended.
+func (s *Store) dropJournals() {
+	ids := s.Runs()
+	for i := range len(ids) - journals {
+		if !s.Alive(ids[i]) {
+			s.root.Remove(path.Join("journal", ids[i]+journalSuffix))
+		}
+	}
+}
+
+// Entries reads a journal. A line that is none yields an error, and reading goes
+// on behind it. A line that has no end yet is left for later: the offset tells
+// where it starts.
+func Entries(r io.Reader, offset *int64) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		in := bufio.NewReaderSize(r, journalLine)
+		for {
+			text, err := in.ReadSlice('\n')
+			long := false
+			for ; errors.Is(err, bufio.ErrBufferFull); text, err = in.ReadSlice('\n') {
+				*offset, long = *offset+int64(len(text)), true
+			}
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					yield(Entry{}, err)
+				}
+				return
+			}
+			*offset += int64(len(text))
+			var e Entry
+			if err = json.Unmarshal(text, &e); long {
+				err = errors.New("the line is too long")
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
