@@ -249,7 +249,7 @@ func (r *Run) publish(o *object, name string) error {
 		return err
 	}
 	defer r.home.Remove(second)
-	if err := r.store.root.Rename(path.Join("runs", r.id, second), o.cacheName()); err != nil {
+	if err := r.store.replaceCopy(path.Join("runs", r.id, second), o); err != nil {
 		return err
 	}
 	if err := r.own(o, name); err != nil {
@@ -257,6 +257,16 @@ func (r *Run) publish(o *object, name string) error {
 	}
 	r.store.grown(o.size)
 	return nil
+}
+
+// replaceCopy gives a copy its name in the cache, whatever has it.
+func (s *Store) replaceCopy(from string, o *object) error {
+	err := s.root.Rename(from, o.cacheName())
+	if err == nil || errors.Is(err, unix.ENOSPC) {
+		return err
+	}
+	s.root.RemoveAll(o.cacheName()) // a directory, put there by somebody
+	return s.root.Rename(from, o.cacheName())
 }
 
 // touch says that a copy was used: those unused for longest go first.

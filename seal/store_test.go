@@ -1,0 +1,434 @@
+package seal
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"jail/internal/testenv"
+)
+
+// helper names what the test binary does instead of testing.
+const helper = "JAIL_SEAL_HELPER"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(helper) {
+	case "":
+		os.Exit(m.Run())
+	case "seal": // STORE FILE: seal, print, wait for the end of the input
+		r := helperRun(os.Args[1])
+		f, err := os.Open(os.Args[2])
+		check(err)
+		s, err := r.Program(f, os.Args[2])
+		check(err)
+		fmt.Println(s.Path)
+		os.Stdin.Read(make([]byte, 1))
+		check(r.Close())
+	case "full": // STORE LARGE SMALL, on a file system that is too small for one
+		check(syscall.Mount("none", os.Args[1], "tmpfs", 0, "size=1m,mode=0700"))
+		fill(os.Args[1], os.Args[2], os.Args[3])
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+func helperRun(dir string) *Run {
+	s, err := Open(dir, 0)
+	check(err)
+	r, err := s.NewRun()
+	check(err)
+	return r
+}
+
+// command runs the test binary as a helper.
+func command(t *testing.T, what string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), helper+"="+what)
+	return cmd
+}
+
+// process is a helper that has sealed something and lives.
+type process struct {
+	cmd  *exec.Cmd
+	path string
+	end  func() error
+}
+
+func startSealing(t *testing.T, store, file string) *process {
+	t.Helper()
+	cmd := command(t, "seal", store, file)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var path string
+	if _, err := fmt.Fscanln(out, &path); err != nil {
+		t.Fatal(err)
+	}
+	return &process{cmd, path, func() error { return errors.Join(in.Close(), cmd.Wait()) }}
+}
+
+func TestTwoProcesses(t *testing.T) {
+	store := filepath.Join(tempDir(t), "seal")
+	file := write(t, filepath.Join(tempDir(t), "x"), strings.Repeat("x", 1<<20))
+	var all []*process
+	paths := map[string]bool{}
+	for range 5 {
+		p := startSealing(t, store, file)
+		all = append(all, p)
+		paths[p.path] = true
+		if !strings.HasPrefix(p.path, store) || len(read(t, p.path)) != 1<<20 {
+			t.Errorf("%q", p.path)
+		}
+	}
+	if len(paths) != 5 {
+		t.Errorf("runs share a directory: %q", slices.Sorted(maps.Keys(paths)))
+	}
+	for _, p := range all[1:] {
+		if inode(t, p.path) != inode(t, all[0].path) {
+			t.Error("the copy is not shared")
+		}
+	}
+	for _, p := range all {
+		if err := p.end(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left := everything(t, store); len(left) != 1 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// What a killed run leaves is removed by the next; what lives is not.
+func TestKilled(t *testing.T) {
+	store := filepath.Join(tempDir(t), "seal")
+	file := write(t, filepath.Join(tempDir(t), "x"), "x")
+	killed, lives := startSealing(t, store, file), startSealing(t, store, file)
+	killed.cmd.Process.Kill()
+	killed.cmd.Wait()
+	run := filepath.Dir(filepath.Dir(strings.SplitAfter(killed.path, "/x/")[0]))
+	// It was about to make something.
+	if err := os.WriteFile(filepath.Join(run, tmpDir, "half"), []byte("half"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	newRun(t, openStore(t, store, 0))
+	if _, err := os.Lstat(run); !os.IsNotExist(err) {
+		t.Errorf("%q is there: %v", run, err)
+	}
+	if read(t, lives.path) != "x" {
+		t.Error("a living run has lost its seal")
+	}
+	if err := lives.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A copy that is not what it should be is not used, and replaced.
+func TestTamperedCopy(t *testing.T) {
+	for name, tamper := range map[string]func(path string) error{
+		"other bytes": func(path string) error {
+			return errors.Join(os.Chmod(path, 0o700), os.WriteFile(path, []byte("evil"), 0), os.Chmod(path, 0o500))
+		},
+		"other length": func(path string) error {
+			return errors.Join(os.Chmod(path, 0o700), os.WriteFile(path, []byte("good and evil"), 0), os.Chmod(path, 0o500))
+		},
+		"writable": func(path string) error { return os.Chmod(path, 0o700) },
+		"set-id":   func(path string) error { return os.Chmod(path, 0o500|os.ModeSetuid) },
+		"link": func(path string) error {
+			return errors.Join(os.Rename(path, path+".real"), os.Symlink(path+".real", path))
+		},
+		"directory": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o500)) },
+		"absent":    os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStore(t, filepath.Join(tempDir(t), "seal"), 0)
+			file := write(t, filepath.Join(tempDir(t), "x"), "good")
+			first := newRun(t, s)
+			sealed := program(t, first, file)
+			if err := first.Close(); err != nil {
+				t.Fatal(err)
+			}
+			control := newRun(t, s)
+			if s := program(t, control, file); !s.Cached {
+				t.Error("control: an untouched copy is not used")
+			}
+			if err := control.Close(); err != nil {
+				t.Fatal(err)
+			}
+			cached := filepath.Join(s.path, "cache", hex.EncodeToString(sealed.Digest[:]))
+			if err := tamper(cached); err != nil {
+				t.Fatal(err)
+			}
+			again := program(t, newRun(t, s), file)
+			if again.Cached || read(t, again.Path) != "good" {
+				t.Errorf("%+v, %q", again, read(t, again.Path))
+			}
+			if fi, err := os.Lstat(cached); err != nil || fi.Mode() != 0o500 || read(t, cached) != "good" {
+				t.Errorf("the cache is not mended: %v, %v", fi, err)
+			}
+		})
+	}
+}
+
+// A damaged index costs a reading, and never leads to other bytes.
+func TestTamperedIndex(t *testing.T) {
+	s := openStore(t, filepath.Join(tempDir(t), "seal"), 0)
+	file, other := write(t, filepath.Join(tempDir(t), "x"), "good"), write(t, filepath.Join(tempDir(t), "y"), "evil")
+	r := newRun(t, s)
+	good, evil := program(t, r, file), program(t, r, other)
+	r.Close()
+	path := filepath.Join(s.path, indexName)
+	text := read(t, path)
+	for name, damaged := range map[string]string{
+		"another digest": strings.ReplaceAll(text, hex.EncodeToString(good.Digest[:]), hex.EncodeToString(evil.Digest[:])),
+		"cut":            text[:len(text)-20],
+		"noise":          "\x00\xff\n" + strings.Repeat("x", 1<<16),
+		"empty":          "",
+	} {
+		if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := newRun(t, openStore(t, s.path, 0))
+		if got := program(t, r, file); got.Digest != good.Digest || read(t, got.Path) != "good" {
+			t.Errorf("%s: %+v", name, got)
+		}
+		r.Close()
+	}
+}
+
+func TestIndexIsBounded(t *testing.T) {
+	s := openStore(t, filepath.Join(tempDir(t), "seal"), 0)
+	for i := range indexLines + 10 {
+		s.index.put(fileID{ino: uint64(i)}, Digest{1})
+	}
+	again := openStore(t, s.path, 0)
+	if _, ok := again.index.get(fileID{ino: indexLines + 9}); !ok {
+		t.Error("the newest line is lost")
+	}
+	if n := len(again.index.entries); n > indexLines {
+		t.Errorf("%d entries", n)
+	}
+	if n := strings.Count(read(t, filepath.Join(s.path, indexName)), "\n"); n > indexLines {
+		t.Errorf("%d lines", n)
+	}
+}
+
+func TestStranger(t *testing.T) {
+	foreign := "/"
+	if os.Geteuid() == 0 {
+		foreign = filepath.Join(tempDir(t), "seal")
+		if err := errors.Join(os.Mkdir(foreign, 0o700), os.Chown(foreign, 12345, 12345)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	group, everybody := filepath.Join(tempDir(t), "seal"), filepath.Join(tempDir(t), "up", "seal")
+	if err := errors.Join(os.Mkdir(group, 0o700), os.Chmod(group, 0o770), os.MkdirAll(everybody, 0o700), os.Chmod(filepath.Dir(everybody), 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{foreign: "belongs to user", group: "may be written by others (mode 770)", everybody: "everybody may replace"} {
+		s, err := Open(dir, 0)
+		var problem *Problem
+		if !errors.As(err, &problem) || !strings.Contains(err.Error(), want) || problem.Hint == "" {
+			t.Errorf("%q: %v", dir, err)
+		}
+		if err == nil {
+			s.Close()
+		}
+	}
+	if err := os.Chmod(filepath.Dir(everybody), 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	openStore(t, everybody, 0)
+}
+
+// Links in the store lead nowhere.
+func TestSwappedForLinks(t *testing.T) {
+	victim := tempDir(t)
+	s := openStore(t, filepath.Join(tempDir(t), "seal"), 0)
+	file := write(t, filepath.Join(tempDir(t), "x"), "x")
+	r := newRun(t, s)
+	for _, name := range []string{"cache", "runs/" + r.id + "/" + objDir, "runs/" + r.id + "/" + tmpDir} {
+		path := filepath.Join(s.path, name)
+		if err := errors.Join(os.Rename(path, path+".real"), os.Symlink(victim, path)); err != nil {
+			t.Fatal(err)
+		}
+		if sealed, err := r.Program(open(t, file), file); err == nil {
+			t.Errorf("%s: %+v", name, sealed)
+		}
+		if name == "cache" {
+			if other, err := Open(s.path, 0); err == nil {
+				other.Close()
+				t.Error("the store opens")
+			}
+			if _, err := s.Collect(); err == nil {
+				t.Error("the cache is collected")
+			}
+		}
+		if err := errors.Join(os.Remove(path), os.Rename(path+".real", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := names(t, victim); len(left) != 0 {
+		t.Errorf("written: %q", left)
+	}
+	program(t, r, file)
+}
+
+// fill is the helper that runs with a small disk.
+func fill(store, large, small string) {
+	r := helperRun(store)
+	f, err := os.Open(large)
+	check(err)
+	_, err = r.Program(f, large)
+	var refusal *Refusal
+	if !errors.Is(err, syscall.ENOSPC) || errors.As(err, &refusal) {
+		check(fmt.Errorf("the large file: %w", err))
+	}
+	for _, dir := range []string{"cache", "runs/" + r.id + "/" + tmpDir, "runs/" + r.id + "/" + objDir} {
+		if left := r.store.list(dir); len(left) > 0 {
+			check(fmt.Errorf("left in %s: %q", dir, left))
+		}
+	}
+	f, err = os.Open(small)
+	check(err)
+	_, err = r.Program(f, small)
+	check(err)
+	fmt.Println("reached the end")
+}
+
+func TestDiskFull(t *testing.T) {
+	dir := filepath.Join(tempDir(t), "seal")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := tempDir(t)
+	large, small := write(t, filepath.Join(file, "large"), strings.Repeat("x", 2<<20)), write(t, filepath.Join(file, "small"), "x")
+	cmd := command(t, "full", dir, large, small)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) || strings.HasPrefix(string(out), "operation not permitted") {
+		testenv.Need(t, "userns", syscall.EPERM)
+	}
+	if err != nil || string(out) != "reached the end\n" {
+		t.Errorf("%s%v", out, err)
+	}
+}
+
+// The cache keeps what was used last, and what a run has.
+func TestCap(t *testing.T) {
+	s := openStore(t, filepath.Join(tempDir(t), "seal"), 1000)
+	dir := tempDir(t)
+	keeps := newRun(t, s)
+	kept := program(t, keeps, write(t, filepath.Join(dir, "kept"), strings.Repeat("k", 300)))
+	var sealed []Sealed
+	for i := range 6 {
+		r := newRun(t, s)
+		sealed = append(sealed, program(t, r, write(t, filepath.Join(dir, fmt.Sprint(i)), strings.Repeat(fmt.Sprint(i), 300))))
+		time.Sleep(5 * time.Millisecond)
+		if i == 1 {
+			program(t, r, filepath.Join(dir, "0")) // used again
+			time.Sleep(5 * time.Millisecond)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, total := s.items()
+		if total > 1000 {
+			t.Errorf("%d bytes", total)
+		}
+		if i == 2 && (cachedIn(s, sealed[1]) || !cachedIn(s, sealed[0])) {
+			t.Error("not the one that was unused for longest was removed")
+		}
+	}
+	if !cachedIn(s, kept) || cachedIn(s, sealed[2]) || !cachedIn(s, sealed[5]) {
+		t.Errorf("%v", slices.Collect(func(yield func(bool) bool) {
+			for _, x := range sealed {
+				yield(cachedIn(s, x))
+			}
+		}))
+	}
+}
+
+func cachedIn(s *Store, x Sealed) bool {
+	_, err := s.root.Lstat(filepath.Join("cache", hex.EncodeToString(x.Digest[:])))
+	return err == nil
+}
+
+func TestCollect(t *testing.T) {
+	s := openStore(t, filepath.Join(tempDir(t), "seal"), 0)
+	dir := tempDir(t)
+	lives := newRun(t, s)
+	kept := program(t, lives, write(t, filepath.Join(dir, "kept"), "kept"))
+	r := newRun(t, s)
+	program(t, r, write(t, filepath.Join(dir, "freed"), strings.Repeat("x", 1000)))
+	r.Close()
+	got, err := s.Collect()
+	if err != nil || got != (Collected{Freed: 1000, Kept: 4}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if read(t, kept.Path) != "kept" {
+		t.Error("a living run has lost its seal")
+	}
+	if again := program(t, newRun(t, s), filepath.Join(dir, "freed")); again.Cached {
+		t.Error("it is still cached")
+	}
+}
+
+func TestRunner(t *testing.T) {
+	s := openStore(t, filepath.Join(tempDir(t), "seal"), 0)
+	file := copyProgram(t, "echo", filepath.Join(tempDir(t), "jail"))
+	var inodes []uint64
+	for i := range 3 {
+		r := newRun(t, s)
+		path, err := r.AddRunner(open(t, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(path, "runs").Output(); err != nil || string(out) != "runs\n" {
+			t.Errorf("%q, %v", out, err)
+		}
+		inodes = append(inodes, inode(t, path))
+		cached := filepath.Join(s.path, s.list("cache")[0])
+		cached = filepath.Join(s.path, "cache", filepath.Base(cached))
+		if i == 1 {
+			text := []byte(read(t, cached))
+			text[len(text)/2] ^= 1
+			if err := errors.Join(os.Chmod(cached, 0o700), r.Close(), os.WriteFile(cached, text, 0), os.Chmod(cached, 0o500)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if inodes[0] != inodes[1] || inodes[1] == inodes[2] {
+		t.Errorf("inodes %d", inodes)
+	}
+}
