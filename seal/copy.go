@@ -76,11 +76,28 @@ func hashAll(h hash.Hash, f io.ReaderAt, size int64, buf []byte) error {
 	return err
 }
 
-// copyAndHash hashes each chunk while it is written: the digest is of the bytes
-// that were written, whatever happens to the original.
+// copyAndHash hashes what was written while the next bytes are read and written:
+// the digest is of the copy, whatever happens to the original, and the whole costs
+// what hashing does.
 func copyAndHash(h hash.Hash, out io.Writer, s *subject, buf []byte) error {
-	written := make(chan error)
+	half := len(buf) / 2
+	free, written, result := make(chan []byte, 2), make(chan []byte, 2), make(chan error, 1)
+	free <- buf[:half:half]
+	free <- buf[half : 2*half : 2*half]
+	go func() {
+		defer close(written)
+		result <- copyChunks(out, s, free, written)
+	}()
+	for b := range written {
+		h.Write(b)
+		free <- b[:half]
+	}
+	return <-result
+}
+
+func copyChunks(out io.Writer, s *subject, free <-chan []byte, written chan<- []byte) error {
 	for at := int64(0); ; {
+		buf := <-free
 		n, err := s.f.ReadAt(buf, at)
 		if err != nil && err != io.EOF {
 			return &Refusal{Unreadable, err}
@@ -91,14 +108,10 @@ func copyAndHash(h hash.Hash, out io.Writer, s *subject, buf []byte) error {
 		if n == 0 {
 			return nil
 		}
-		go func() {
-			_, err := out.Write(buf[:n])
-			written <- err
-		}()
-		h.Write(buf[:n])
-		if err := <-written; err != nil {
+		if _, err := out.Write(buf[:n]); err != nil {
 			return err
 		}
+		written <- buf[:n]
 	}
 }
 
