@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 
@@ -20,6 +21,7 @@ func (a app) help(args []string) int {
 		texts := map[string]string{
 			"check": usageCheck, "init": usageInit, "trust": usageTrust, "doctor": usageDoctor, "lock": usageLock,
 			"help": usageMain, "version": usageMain, "profiles": usageProfiles(),
+			"log": usageLog, "gc": usageGC,
 		}
 		if text, ok = texts[words[0]]; !ok {
 			return a.fail(&plan.Problem{What: fmt.Sprintf("there is no command %q", words[0]), Hint: "`jail help` lists them"}, statusUsage)
@@ -47,18 +49,26 @@ func (a app) parseOnly(name string, args []string, usage string) (status int, ok
 // parseWords takes --help and at most so many words.
 func (a app) parseWords(name string, args []string, most int, usage string) (words []string, status int, ok bool) {
 	fs := newFlags(name)
+	if status, ok = a.parseFlags(fs, args, most, usage); !ok {
+		return nil, status, false
+	}
+	return fs.Args(), statusOK, true
+}
+
+// parseFlags takes the flags of fs, --help, and at most so many words.
+func (a app) parseFlags(fs *flag.FlagSet, args []string, most int, usage string) (status int, ok bool) {
 	err := fs.Parse(args)
 	if errors.Is(err, errHelp) {
 		fmt.Fprint(a.stdout, usage)
-		return nil, statusOK, false
+		return statusOK, false
 	}
 	if err != nil {
-		return nil, a.misused(name, flagError(err)), false
+		return a.misused(fs.Name(), flagError(err)), false
 	}
-	if words = fs.Args(); len(words) > most {
-		return nil, a.misused(name, fmt.Errorf("%q is not expected here", words[most])), false
+	if fs.NArg() > most {
+		return a.misused(fs.Name(), fmt.Errorf("%q is not expected here", fs.Arg(most))), false
 	}
-	return words, statusOK, true
+	return statusOK, true
 }
 
 // misused says what is wrong with the words after a command's name.
@@ -110,6 +120,8 @@ Other commands (jail help COMMAND):
   trust    allow the project's jail.toml to be used
   lock     write down the digests of the allowed commands
   doctor   show what this machine can enforce
+  log      show what the last run sealed
+  gc       empty the cache of sealed files
   version
 
 Exit status: the command's own; 128+n if a signal ended it; 125 jail failed;

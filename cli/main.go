@@ -53,6 +53,8 @@ func (a app) commands() []command {
 		{"trust", a.trust},
 		{"lock", a.lock},
 		{"doctor", a.doctor},
+		{"log", a.log},
+		{"gc", a.gc},
 		{"help", a.help},
 		{"version", a.printVersion},
 	}

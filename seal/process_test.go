@@ -1,0 +1,192 @@
+package seal
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"jail/internal/testenv"
+)
+
+// helper names what the test binary does instead of testing.
+const helper = "JAIL_SEAL_HELPER"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(helper) {
+	case "":
+		os.Exit(m.Run())
+	case "seal": // STORE FILE: seal, print, wait for the end of the input
+		r := helperRun(os.Args[1])
+		f, err := os.Open(os.Args[2])
+		check(err)
+		s, err := r.Program(f, os.Args[2])
+		check(err)
+		fmt.Println(s.Path)
+		os.Stdin.Read(make([]byte, 1))
+		check(r.Close())
+	case "full": // STORE LARGE SMALL, on a file system that is too small for one
+		check(syscall.Mount("none", os.Args[1], "tmpfs", 0, "size=1m,mode=0700"))
+		fill(os.Args[1], os.Args[2], os.Args[3])
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+func helperRun(dir string) *Run {
+	s, err := Open(dir, 0)
+	check(err)
+	r, err := s.NewRun()
+	check(err)
+	return r
+}
+
+// command runs the test binary as a helper.
+func command(t *testing.T, what string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), helper+"="+what)
+	return cmd
+}
+
+// process is a helper that has sealed something and lives.
+type process struct {
+	cmd  *exec.Cmd
+	path string
+	end  func() error
+}
+
+func startSealing(t *testing.T, store, file string) *process {
+	t.Helper()
+	cmd := command(t, "seal", store, file)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var path string
+	if _, err := fmt.Fscanln(out, &path); err != nil {
+		t.Fatal(err)
+	}
+	return &process{cmd, path, func() error { return errors.Join(in.Close(), cmd.Wait()) }}
+}
+
+func TestTwoProcesses(t *testing.T) {
+	store := filepath.Join(tempDir(t), "seal")
+	file := write(t, filepath.Join(tempDir(t), "x"), strings.Repeat("x", 1<<20))
+	var all []*process
+	paths := map[string]bool{}
+	for range 5 {
+		p := startSealing(t, store, file)
+		all = append(all, p)
+		paths[p.path] = true
+		if !strings.HasPrefix(p.path, store) || len(read(t, p.path)) != 1<<20 {
+			t.Errorf("%q", p.path)
+		}
+	}
+	if len(paths) != 5 {
+		t.Errorf("runs share a directory: %q", slices.Sorted(maps.Keys(paths)))
+	}
+	for _, p := range all[1:] {
+		if inode(t, p.path) != inode(t, all[0].path) {
+			t.Error("the copy is not shared")
+		}
+	}
+	for _, p := range all {
+		if err := p.end(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left := everything(t, store); len(left) != 1 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// What a killed run leaves is removed by the next; what lives is not.
+func TestKilled(t *testing.T) {
+	store := filepath.Join(tempDir(t), "seal")
+	file := write(t, filepath.Join(tempDir(t), "x"), "x")
+	killed, lives := startSealing(t, store, file), startSealing(t, store, file)
+	killed.cmd.Process.Kill()
+	killed.cmd.Wait()
+	run := filepath.Dir(filepath.Dir(strings.SplitAfter(killed.path, "/x/")[0]))
+	// It was about to make something.
+	if err := os.WriteFile(filepath.Join(run, tmpDir, "half"), []byte("half"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	newRun(t, openStore(t, store, 0))
+	if _, err := os.Lstat(run); !os.IsNotExist(err) {
+		t.Errorf("%q is there: %v", run, err)
+	}
+	if read(t, lives.path) != "x" {
+		t.Error("a living run has lost its seal")
+	}
+	if err := lives.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// fill is the helper that runs with a small disk.
+func fill(store, large, small string) {
+	r := helperRun(store)
+	f, err := os.Open(large)
+	check(err)
+	_, err = r.Program(f, large)
+	var refusal *Refusal
+	if !errors.Is(err, syscall.ENOSPC) || errors.As(err, &refusal) {
+		check(fmt.Errorf("the large file: %w", err))
+	}
+	for _, dir := range []string{"cache", "runs/" + r.id + "/" + tmpDir, "runs/" + r.id + "/" + objDir} {
+		if left := r.store.list(dir); len(left) > 0 {
+			check(fmt.Errorf("left in %s: %q", dir, left))
+		}
+	}
+	f, err = os.Open(small)
+	check(err)
+	_, err = r.Program(f, small)
+	check(err)
+	fmt.Println("reached the end")
+}
+
+func TestDiskFull(t *testing.T) {
+	dir := filepath.Join(tempDir(t), "seal")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := tempDir(t)
+	large, small := write(t, filepath.Join(file, "large"), strings.Repeat("x", 2<<20)), write(t, filepath.Join(file, "small"), "x")
+	cmd := command(t, "full", dir, large, small)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) || strings.HasPrefix(string(out), "operation not permitted") {
+		testenv.Need(t, "userns", syscall.EPERM)
+	}
+	if err != nil || string(out) != "reached the end\n" {
+		t.Errorf("%s%v", out, err)
+	}
+}
