@@ -33,15 +33,18 @@ func (s *Store) items() (out []item, total int64) {
 }
 
 // grown counts what was added and trims the cache from time to time: listing it
-// for each seal would cost more than the seal.
-func (s *Store) grown(size int64) {
+// for each seal would cost more than the seal. It returns by how many bytes the
+// cache is over its cap all the same, because runs have them.
+func (s *Store) grown(size int64) (over int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.added += size; s.counted && s.added < s.cap/16 {
-		return
+		return 0
 	}
 	s.added, s.counted = 0, true
 	s.trim(s.cap - s.cap/16)
+	_, total := s.items()
+	return total - s.cap
 }
 
 // settleUp trims the cache if this process has made it larger.

@@ -20,6 +20,8 @@ type Digest = [32]byte
 type object struct {
 	digest Digest
 	size   int64
+	used   time.Time // for the last time, in this run; under Run.mu
+	pinned bool      // the runner: kept as long as the run
 }
 
 func (o *object) cacheName() string { return path.Join("cache", hex.EncodeToString(o.digest[:])) }
@@ -81,10 +83,11 @@ func (r *Run) recall(s *subject) *object {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if d, ok := r.known[s.id]; ok {
-		return r.ready[d]
+	o := r.ready[r.known[s.id]]
+	if o != nil {
+		o.used = time.Now()
 	}
-	return nil
+	return o
 }
 
 // The index of one run is dropped when it has so many files: a jail can make any
@@ -113,7 +116,7 @@ func (r *Run) make(s *subject) (o *object, cached bool, err error) {
 		return o, true, r.refused(o)
 	}
 	if d, ok := r.store.index.get(s.id); ok {
-		o := &object{d, s.id.size}
+		o := &object{digest: d, size: s.id.size}
 		if err := r.refused(o); err != nil {
 			return nil, false, err
 		}
@@ -134,10 +137,7 @@ func (r *Run) make(s *subject) (o *object, cached bool, err error) {
 // that is not what its name says is dropped.
 func (r *Run) take(o *object) bool {
 	ok, _, _ := r.flight.Do("take "+o.name(), func() (any, error) {
-		r.mu.Lock()
-		ready := r.ready[o.digest]
-		r.mu.Unlock()
-		if ready != nil {
+		if r.has(o) {
 			return true, nil
 		}
 		name := r.temp()
@@ -162,6 +162,7 @@ func (r *Run) own(o *object, name string) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	o.used = time.Now()
 	r.ready[o.digest] = o
 	return nil
 }
@@ -228,7 +229,7 @@ func (r *Run) copyOnce(s *subject) (*object, error) {
 	if s.changed() {
 		return nil, &Refusal{Reason: Changing}
 	}
-	o := &object{digest, s.id.size}
+	o := &object{digest: digest, size: s.id.size}
 	if err := r.refused(o); err != nil {
 		return nil, err
 	}
@@ -238,10 +239,7 @@ func (r *Run) copyOnce(s *subject) (*object, error) {
 // publish gives a fresh copy its name in the cache and in obj. A copy of the
 // cache that this run has not verified is replaced: verifying costs as much.
 func (r *Run) publish(o *object, name string) error {
-	r.mu.Lock()
-	ready := r.ready[o.digest]
-	r.mu.Unlock()
-	if ready != nil {
+	if r.has(o) {
 		return nil
 	}
 	second := r.temp()
@@ -255,8 +253,22 @@ func (r *Run) publish(o *object, name string) error {
 	if err := r.own(o, name); err != nil {
 		return err
 	}
-	r.store.grown(o.size)
+	if over := r.store.grown(o.size); over > 0 {
+		r.shed(over)
+		r.store.settleUp()
+	}
 	return nil
+}
+
+// has tells whether obj has that copy already, and that it is used again.
+func (r *Run) has(o *object) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ready := r.ready[o.digest]
+	if ready != nil {
+		ready.used = time.Now()
+	}
+	return ready != nil
 }
 
 // replaceCopy gives a copy its name in the cache, whatever has it.

@@ -93,7 +93,7 @@ func (r *Run) oldRunner(s *subject) (*object, bool) {
 	if !ok {
 		return nil, false
 	}
-	o := &object{digest, s.id.size}
+	o := &object{digest: digest, size: s.id.size, pinned: true}
 	name := r.temp()
 	defer r.home.Remove(name)
 	if r.store.root.Link(o.cacheName(), path.Join("runs", r.id, name)) != nil {
@@ -126,7 +126,7 @@ func (r *Run) newRunner(s *subject) (*object, error) {
 	if s.changed() {
 		return nil, errors.New("jail's own binary is being replaced")
 	}
-	o := &object{digest, s.id.size}
+	o := &object{digest: digest, size: s.id.size, pinned: true}
 	r.store.index.put(s.id, digest)
 	return o, r.publish(o, name)
 }

@@ -47,6 +47,7 @@ type Run struct {
 	journal *Journal
 	buffers buffers
 	names   atomic.Uint64 // of what is being made
+	idle    time.Duration // how long unused copies are kept, at least
 
 	flight singleflight.Group
 	mu     sync.Mutex
@@ -65,7 +66,7 @@ const (
 
 // NewRun makes the directory of a run and removes those of runs that have died.
 func (s *Store) NewRun() (*Run, error) {
-	r := &Run{store: s, buffers: newBuffers(), known: map[fileID]Digest{}, ready: map[Digest]*object{}}
+	r := &Run{store: s, idle: idle, buffers: newBuffers(), known: map[fileID]Digest{}, ready: map[Digest]*object{}}
 	r.mirror.run = r
 	if err := r.claim(); err != nil {
 		return nil, err

@@ -199,6 +199,60 @@ func TestCap(t *testing.T) {
 	}
 }
 
+// A run gives up what it does not use when the cache is full, never what runs.
+func TestShed(t *testing.T) {
+	s := openStore(t, filepath.Join(tempDir(t), "seal"), 200_000)
+	dir := tempDir(t)
+	r := newRun(t, s)
+	runner, err := r.AddRunner(open(t, copyProgram(t, "true", filepath.Join(tempDir(t), "jail"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := program(t, r, copyProgram(t, "sleep", filepath.Join(dir, "d", "runs")))
+	cmd := exec.Command(runs.Path, "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	var rest []Sealed
+	add := func() {
+		t.Helper()
+		i := len(rest)
+		path := write(t, filepath.Join(dir, fmt.Sprint(i)), strings.Repeat(fmt.Sprintf("%06d", i), 5000))
+		rest = append(rest, program(t, r, path))
+		if lib, err := r.Library(open(t, path)); err != nil || lib.Digest != rest[i].Digest {
+			t.Errorf("%+v, %v", lib, err)
+		}
+	}
+	for range 10 {
+		add()
+	}
+	if _, total := s.items(); total < 300_000 || !cachedIn(s, rest[0]) {
+		t.Errorf("what was used within a minute is gone: %d bytes", total)
+	}
+	r.idle = 0
+	for range 10 {
+		add()
+	}
+	if _, total := s.items(); total > 230_000 || cachedIn(s, rest[0]) || !cachedIn(s, rest[19]) || !cachedIn(s, runs) {
+		t.Errorf("%d bytes, runner %q", total, runner)
+	}
+	if _, err := os.Lstat(runs.Path); err != nil {
+		t.Error("what runs is gone:", err)
+	}
+	if err := exec.Command(runner).Run(); err != nil {
+		t.Error("the runner is gone:", err)
+	}
+	if again := program(t, r, filepath.Join(dir, "0")); again.Cached || again.Path != rest[0].Path || again.Digest != rest[0].Digest {
+		t.Errorf("%+v", again)
+	}
+	program(t, r, filepath.Join(dir, "19"))
+	if to, err := os.Readlink(rest[1].Path); err != nil || to != filepath.Join(dir, "1") {
+		t.Errorf("the place of a seal that was given up is %q, %v", to, err)
+	}
+}
+
 func cachedIn(s *Store, x Sealed) bool {
 	_, err := s.root.Lstat(filepath.Join("cache", hex.EncodeToString(x.Digest[:])))
 	return err == nil
