@@ -353,6 +353,21 @@ func TestUnsettledIsNotRemembered(t *testing.T) {
 	}
 }
 
+// Kernels before 6.13 stamp with a clock that ticks every 1 to 10 ms.
+func TestSettled(t *testing.T) {
+	r := newRun(t, openStore(t, filepath.Join(tempDir(t), "seal"), 0))
+	now := time.Now()
+	for age, want := range map[time.Duration]bool{-time.Second: false, 0: false, 10 * time.Millisecond: false, 30 * time.Millisecond: true} {
+		s := &subject{quiet: true, start: now, id: fileID{ctime: now.Add(-age).UnixNano()}}
+		r.remember(s, Digest{1})
+		_, known := r.known[s.id]
+		_, indexed := r.store.index.get(s.id)
+		if s.quiet = false; known != want || indexed != want || r.recall(s) != nil {
+			t.Errorf("%v old: known %v, indexed %v", age, known, indexed)
+		}
+	}
+}
+
 func TestThousandAtOnce(t *testing.T) {
 	r := newRun(t, openStore(t, filepath.Join(tempDir(t), "seal"), 0))
 	path := write(t, filepath.Join(tempDir(t), "a.out"), strings.Repeat("x", 1<<20))
