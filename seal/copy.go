@@ -17,6 +17,12 @@ const chunk = 256 << 10
 // copiers is how many files are copied at once; each needs a buffer.
 const copiers = 4
 
+// cloneSize is from where on blocks are shared instead of copied (FICLONE on
+// btrfs, XFS and others). It saves space, but the kernel first writes the original
+// to the disk and reads the clone from there, which takes many times longer than
+// copying a file that a compiler has just left in memory.
+const cloneSize = 64 << 20
+
 // buffers hands them out.
 type buffers chan []byte
 
@@ -55,7 +61,7 @@ func copyOut(root *os.Root, name string, s *subject, buf []byte) (d Digest, err 
 		}
 	}()
 	h := sha256.New()
-	if unix.IoctlFileClone(int(out.Fd()), int(s.f.Fd())) == nil {
+	if s.id.size >= cloneSize && unix.IoctlFileClone(int(out.Fd()), int(s.f.Fd())) == nil {
 		err = hashAll(h, out, s.id.size, buf)
 	} else {
 		err = copyAndHash(h, out, s, buf)

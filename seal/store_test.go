@@ -1,6 +1,7 @@
 package seal
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -275,6 +276,22 @@ func TestCollect(t *testing.T) {
 	}
 	if again := program(t, newRun(t, s), filepath.Join(dir, "freed")); again.Cached {
 		t.Error("it is still cached")
+	}
+}
+
+// A large file is cloned where the file system can, else copied.
+func TestLarge(t *testing.T) {
+	r := newRun(t, openStore(t, filepath.Join(tempDir(t), "seal"), 0))
+	path := write(t, filepath.Join(tempDir(t), "large"), "head")
+	if err := os.Truncate(path, cloneSize+1); err != nil {
+		t.Fatal(err)
+	}
+	s := program(t, r, path)
+	h := sha256.New()
+	h.Write([]byte("head"))
+	h.Write(make([]byte, cloneSize+1-4))
+	if s.Digest != Digest(h.Sum(nil)) || s.Size != cloneSize+1 || !strings.HasPrefix(read(t, s.Path), "head\x00") {
+		t.Errorf("%+v", s)
 	}
 }
 
