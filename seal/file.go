@@ -75,8 +75,15 @@ func (s *subject) release() {
 	}
 }
 
-// changed tells whether the file is not what inspect saw.
+// changed tells whether the content may not be what inspect saw. While the lease
+// is held and nobody waits to break it, it is: ctime alone moves with each link
+// and rename, and cargo makes links of what it has just built.
 func (s *subject) changed() bool {
+	if s.quiet {
+		if held, err := unix.FcntlInt(s.f.Fd(), unix.F_GETLEASE, 0); err == nil && held == unix.F_RDLCK {
+			return false
+		}
+	}
 	fi, err := s.f.Stat()
 	return err != nil || identify(rawStat(fi)) != s.id
 }
