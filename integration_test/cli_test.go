@@ -29,6 +29,8 @@ func TestCLIHelp(t *testing.T) {
 		{[][]string{{"help", "init"}, {"init", "--help"}}, []string{"jail init\n", "Never overwrites", "Exit status"}},
 		{[][]string{{"help", "trust"}, {"trust", "--help"}}, []string{"jail trust\n", "SHA-256", "Exit status"}},
 		{[][]string{{"help", "doctor"}, {"doctor", "--help"}}, []string{"jail doctor\n", "Exit status"}},
+		{[][]string{{"help", "log"}, {"log", "--help"}}, []string{"jail log [--json] [--follow]\n", "Exit status", "Examples:\n"}},
+		{[][]string{{"help", "gc"}, {"gc", "--help"}}, []string{"jail gc\n", "2 GiB", "Exit status"}},
 		{[][]string{{"help", "version"}, {"version", "--help"}}, []string{"version"}},
 	} {
 		first := cliRun(t, w, nil, tt.words[0]...)
@@ -76,6 +78,9 @@ func TestCLIUsage(t *testing.T) {
 		{[]string{"init", "here"}, `"here" is not expected here`},
 		{[]string{"trust", "--force"}, "--force"},
 		{[]string{"doctor", "all"}, `"all" is not expected here`},
+		{[]string{"log", "last"}, `"last" is not expected here`},
+		{[]string{"log", "--folow"}, "--folow"},
+		{[]string{"gc", "--all"}, "--all"},
 		{[]string{"version", "1"}, `"1" is not expected here`},
 		{[]string{"check", "--rules", "a", "--rules", "b"}, "--rules is given twice"},
 	} {
