@@ -15,14 +15,16 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
 	journals       = 50       // are kept
 	journalSize    = 64 << 20 // one is no larger
-	journalLine    = 64 << 10 // no line is longer: PATH_MAX escaped and more
+	journalTrailer = 512      // what its last line may take
+	journalLine    = 64 << 10 // no line is longer: two paths, each byte escaped
 	journalSuffix  = ".json"
-	journalTrailer = 512 // what the last line may take, beyond journalSize
 )
 
 // Entry is one line of a journal: a seal, or a refusal.
@@ -157,11 +159,18 @@ func (s *Store) Runs() []string {
 	return ids
 }
 
-// Alive tells whether a run has not ended. One that was killed counts as alive
-// until its directory is swept.
+// Alive tells whether a run has not ended.
 func (s *Store) Alive(id string) bool {
-	_, err := s.root.Lstat(path.Join("runs", id))
-	return err == nil
+	dir, err := s.root.OpenRoot(path.Join("runs", id))
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	lock, err := lockDir(dir)
+	if err == nil { // nobody holds it: the run was killed
+		lock.Close()
+	}
+	return errors.Is(err, unix.EWOULDBLOCK)
 }
 
 // OpenJournal opens the journal of a run for reading.

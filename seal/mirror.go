@@ -28,6 +28,10 @@ const levels = 3
 // on a noexec mount, and for Landlock at its own path. Links lead into the jail's
 // own view by absolute names; jail itself never follows them.
 //
+// What a program makes anew beside itself by that name, rather than by the path
+// it was called by, is refused: the mirror is read-only. It writes files that are
+// there, and into directories, through the links.
+//
 // A seal among the neighbours may be older than its original. Run.Original gives
 // the original's path, for a supervisor that sees somebody execute it.
 type mirror struct {

@@ -1,6 +1,8 @@
 package seal
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -71,6 +73,12 @@ type process struct {
 	end  func() error
 }
 
+// run is its directory.
+func (p *process) run() string {
+	before, _, _ := strings.Cut(p.path, "/"+execDir+"/")
+	return before
+}
+
 func startSealing(t *testing.T, store, file string) *process {
 	t.Helper()
 	cmd := command(t, "seal", store, file)
@@ -130,12 +138,16 @@ func TestKilled(t *testing.T) {
 	killed, lives := startSealing(t, store, file), startSealing(t, store, file)
 	killed.cmd.Process.Kill()
 	killed.cmd.Wait()
-	run := filepath.Dir(filepath.Dir(strings.SplitAfter(killed.path, "/x/")[0]))
+	run := killed.run()
 	// It was about to make something.
 	if err := os.WriteFile(filepath.Join(run, tmpDir, "half"), []byte("half"), 0o500); err != nil {
 		t.Fatal(err)
 	}
-	newRun(t, openStore(t, store, 0))
+	next := openStore(t, store, 0)
+	if id := filepath.Base(run); next.Alive(id) || !next.Alive(filepath.Base(lives.run())) {
+		t.Error("alive and dead are not told apart")
+	}
+	newRun(t, next)
 	if _, err := os.Lstat(run); !os.IsNotExist(err) {
 		t.Errorf("%q is there: %v", run, err)
 	}
@@ -144,6 +156,66 @@ func TestKilled(t *testing.T) {
 	}
 	if err := lives.end(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Killed at any step, a run leaves nothing under a digest that is not its own, and
+// the next one works.
+func TestKilledBetweenSteps(t *testing.T) {
+	file := write(t, filepath.Join(tempDir(t), "x"), strings.Repeat("x", 8<<20))
+	for _, step := range []string{"runs/*/x", "journal/*", "runs/*/tmp/*", "cache/*", "runs/*/obj/*", "runs/*/x/*/*", "index"} {
+		t.Run(step, func(t *testing.T) {
+			store := filepath.Join(tempDir(t), "seal")
+			cmd := command(t, "seal", store, file)
+			in, err := cmd.StdinPipe() // it waits for the end of this
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			for reached := false; !reached; {
+				found, _ := filepath.Glob(filepath.Join(store, step))
+				select {
+				case err := <-ended:
+					t.Fatal("it ended by itself:", err)
+				default:
+					reached = len(found) > 0
+				}
+			}
+			cmd.Process.Kill()
+			<-ended
+			checkCache(t, store)
+			s := openStore(t, store, 0)
+			r := newRun(t, s)
+			if left := s.list("runs"); len(left) != 1 || left[0] != r.ID() {
+				t.Errorf("left: %q", left)
+			}
+			if read(t, program(t, r, file).Path) != read(t, file) {
+				t.Error("it is something else")
+			}
+			checkCache(t, store)
+		})
+	}
+}
+
+// checkCache wants each copy to have the bytes and the mode that it should.
+func checkCache(t *testing.T, store string) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(store, "cache", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range found {
+		if sum := sha256.Sum256([]byte(read(t, name))); hex.EncodeToString(sum[:]) != filepath.Base(name) {
+			t.Errorf("%q has the digest %x", name, sum)
+		}
+		if fi, err := os.Lstat(name); err != nil || fi.Mode() != 0o500 {
+			t.Errorf("%q: %v, %v", name, fi, err)
+		}
 	}
 }
 

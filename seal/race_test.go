@@ -151,3 +151,36 @@ func TestManyAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// Runs that start sweep, and must not sweep each other.
+func TestStartedAtOnce(t *testing.T) {
+	dir := filepath.Join(tempDir(t), "seal")
+	path := write(t, filepath.Join(tempDir(t), "x"), "x")
+	var wg sync.WaitGroup
+	for range 8 {
+		s := openStore(t, dir, 0)
+		wg.Go(func() {
+			for range 20 {
+				r, err := s.NewRun()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				f, err := os.Open(path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if sealed, err := r.Program(f, path); err != nil {
+					t.Error(err)
+				} else if _, err := os.Lstat(sealed.Path); err != nil {
+					t.Error(err)
+				}
+				if err := errors.Join(f.Close(), r.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
