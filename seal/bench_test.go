@@ -46,7 +46,7 @@ func BenchmarkSeal20MB(b *testing.B) {
 	}
 }
 
-// The first use in a run of what an earlier run sealed: hashed.
+// The first use in a run of what an earlier run sealed: compared.
 func BenchmarkSealVerified20MB(b *testing.B) {
 	path, _ := benchFile(b)
 	s := openStore(b, filepath.Join(tempDir(b), "seal"), 0)

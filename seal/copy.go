@@ -121,8 +121,7 @@ func copyChunks(out io.Writer, s *subject, free <-chan []byte, written chan<- []
 	}
 }
 
-// same compares two files byte by byte, which is several times faster than
-// hashing one.
+// same compares two files byte by byte.
 func same(x, y io.Reader, buf []byte) (bool, error) {
 	half := len(buf) / 2
 	for {

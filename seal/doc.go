@@ -16,7 +16,7 @@
 //
 // What appears in a run's directory has the digest that is recorded: it is the
 // copy that is hashed, not the original, and a copy that an earlier run made is
-// hashed again before this run uses it. Set-id files, files that are open for
+// compared with the original before this run uses it. Set-id files, files that are open for
 // writing, files over a limit and refused digests never get there. Names appear
 // whole or not at all; a crash leaves nothing that a later run would use.
 // DIR belongs to the user and nobody else may write it.

@@ -18,8 +18,8 @@ import (
 const indexLines = 8192
 
 // index remembers digests of files from one run to the next. It only saves
-// reading a file again: what it says leads to a copy whose bytes are hashed
-// before use. A line that is damaged counts as absent.
+// copying a file again: the copy that it leads to is compared with the file before
+// use. A line that is damaged counts as absent.
 type index struct {
 	root    *os.Root
 	mu      sync.Mutex

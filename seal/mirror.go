@@ -35,7 +35,8 @@ const levels = 3
 // A seal among the neighbours may be older than its original. Run.Original gives
 // the original's path, for a supervisor that sees somebody execute it.
 type mirror struct {
-	run *Run
+	run  *Run
+	most int // maxNeighbours
 
 	mu    sync.Mutex
 	roots map[string]*folder // by the original's path
@@ -236,7 +237,7 @@ func (m *mirror) refresh(at *folder, except string) error {
 		return nil // gone, or not a directory any more: what is linked stays
 	}
 	defer dir.Close()
-	names, err := at.news(dir)
+	names, err := at.news(dir, m.most)
 	if err != nil || names == nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 const maxNeighbours = 10000
 
 // news reads the names in a directory; none if it is as it was.
-func (at *folder) news(dir *os.File) ([]string, error) {
+func (at *folder) news(dir *os.File, most int) ([]string, error) {
 	fi, err := dir.Stat()
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (at *folder) news(dir *os.File) ([]string, error) {
 		return nil, nil
 	}
 	at.seen, at.trusted = id, id.settled(time.Now())
-	names, _ := dir.Readdirnames(maxNeighbours) // none in an empty directory, or one that vanished
+	names, _ := dir.Readdirnames(most) // none in an empty directory, or one that vanished
 	if len(names) > 0 {
 		return names, nil
 	}

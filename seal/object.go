@@ -1,9 +1,9 @@
 package seal
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -120,7 +120,7 @@ func (r *Run) make(s *subject) (o *object, cached bool, err error) {
 		if err := r.refused(o); err != nil {
 			return nil, false, err
 		}
-		if r.take(o) {
+		if r.take(o, s) {
 			r.remember(s, d)
 			return o, true, nil
 		}
@@ -134,8 +134,8 @@ func (r *Run) make(s *subject) (o *object, cached bool, err error) {
 
 // take hard-links a copy of the cache into obj and verifies it there: whatever
 // becomes of the name in the cache, it is the verified inode that is used. A copy
-// that is not what its name says is dropped.
-func (r *Run) take(o *object) bool {
+// that is not what the index says is dropped.
+func (r *Run) take(o *object, s *subject) bool {
 	ok, _, _ := r.flight.Do("take "+o.name(), func() (any, error) {
 		if r.has(o) {
 			return true, nil
@@ -145,7 +145,7 @@ func (r *Run) take(o *object) bool {
 		if r.store.root.Link(o.cacheName(), path.Join("runs", r.id, name)) != nil {
 			return false, nil
 		}
-		if !r.verify(o, name) {
+		if !r.verify(o, name, s) {
 			r.store.root.Remove(o.cacheName())
 			return false, nil
 		}
@@ -167,9 +167,10 @@ func (r *Run) own(o *object, name string) error {
 	return nil
 }
 
-// verify tells whether a file is one that this package made, with the bytes that
-// it should have.
-func (r *Run) verify(o *object, name string) bool {
+// verify tells whether a file is one that this package made, and still a copy of
+// the subject. Comparing shows what hashing would, an index that lies besides, and
+// takes a fifth of the time.
+func (r *Run) verify(o *object, name string, s *subject) bool {
 	f, ok := r.openCopy(o, name)
 	if !ok {
 		return false
@@ -177,8 +178,8 @@ func (r *Run) verify(o *object, name string) bool {
 	defer f.Close()
 	buf := r.buffers.get()
 	defer r.buffers.put(buf)
-	h := sha256.New()
-	return hashAll(h, f, o.size, buf) == nil && Digest(h.Sum(nil)) == o.digest
+	equal, err := same(f, io.NewSectionReader(s.f, 0, o.size+1), buf)
+	return equal && err == nil && !s.changed()
 }
 
 // openCopy opens a copy if mode, owner and size are those that copies have.

@@ -2,8 +2,6 @@ package seal
 
 import (
 	"encoding/hex"
-	"errors"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -66,67 +64,32 @@ func (r *Run) flat(o *object, cached bool) (Sealed, error) {
 }
 
 // AddRunner puts a copy of f, jail's own binary, where the jail may execute it.
-// The jail can't write f, so none of the refusals apply to it, and an earlier
-// copy is compared with f itself, which costs less than hashing.
+// The jail can't write f: no lease is needed.
 func (r *Run) AddRunner(f *os.File) (string, error) {
 	fi, err := f.Stat()
 	if err != nil {
 		return "", err
 	}
 	s := &subject{f: f, id: identify(rawStat(fi))}
-	o, ok := r.oldRunner(s)
-	if !ok {
-		if o, err = r.newRunner(s); err != nil {
+	digest, known := r.store.index.get(s.id)
+	o := &object{digest: digest, size: s.id.size}
+	if !known || !r.take(o, s) {
+		if o, err = r.copy(s); err != nil {
 			return "", err
 		}
+		r.store.index.put(s.id, o.digest)
 	}
 	name := path.Join(execDir, "jail-"+hex.EncodeToString(o.digest[:8]))
 	if err := r.home.Link(o.name(), name); err != nil && !os.IsExist(err) {
 		return "", err
 	}
+	r.pin(o.digest)
 	return filepath.Join(r.store.path, "runs", r.id, name), nil
 }
 
-// oldRunner takes the copy that an earlier run made.
-func (r *Run) oldRunner(s *subject) (*object, bool) {
-	digest, ok := r.store.index.get(s.id)
-	if !ok {
-		return nil, false
-	}
-	o := &object{digest: digest, size: s.id.size, pinned: true}
-	name := r.temp()
-	defer r.home.Remove(name)
-	if r.store.root.Link(o.cacheName(), path.Join("runs", r.id, name)) != nil {
-		return nil, false
-	}
-	copied, ok := r.openCopy(o, name)
-	if !ok {
-		return nil, false
-	}
-	defer copied.Close()
-	buf := r.buffers.get()
-	defer r.buffers.put(buf)
-	equal, err := same(io.NewSectionReader(s.f, 0, s.id.size+1), copied, buf)
-	if err != nil || !equal {
-		return nil, false
-	}
-	r.store.touch(o)
-	return o, r.own(o, name) == nil
-}
-
-func (r *Run) newRunner(s *subject) (*object, error) {
-	name := r.temp()
-	buf := r.buffers.get()
-	digest, err := copyOut(r.home, name, s, buf)
-	r.buffers.put(buf)
-	if err != nil {
-		return nil, err
-	}
-	defer r.home.Remove(name)
-	if s.changed() {
-		return nil, errors.New("jail's own binary is being replaced")
-	}
-	o := &object{digest: digest, size: s.id.size, pinned: true}
-	r.store.index.put(s.id, digest)
-	return o, r.publish(o, name)
+// pin keeps a copy for as long as the run lives.
+func (r *Run) pin(d Digest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ready[d].pinned = true
 }

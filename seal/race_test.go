@@ -29,6 +29,8 @@ func TestWrittenMeanwhile(t *testing.T) {
 	}
 	var stop atomic.Bool
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop.Store(true)
 	wg.Go(func() {
 		for i := 0; !stop.Load(); i++ {
 			f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -42,7 +44,12 @@ func TestWrittenMeanwhile(t *testing.T) {
 	})
 	seen := map[Reason]int{}
 	for range 100_000 {
-		s, err := r.Program(open(t, path), path)
+		file, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := r.Program(file, path)
+		file.Close()
 		var refusal *Refusal
 		switch {
 		case errors.As(err, &refusal):
@@ -58,8 +65,6 @@ func TestWrittenMeanwhile(t *testing.T) {
 			break
 		}
 	}
-	stop.Store(true)
-	wg.Wait()
 	if seen[Busy] == 0 || seen[Denied] == 0 || seen["sealed"] == 0 {
 		t.Errorf("the race was not run: %v", seen)
 	}
@@ -78,6 +83,8 @@ func TestExchangedMeanwhile(t *testing.T) {
 	}
 	var stop atomic.Bool
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop.Store(true)
 	wg.Go(func() {
 		for !stop.Load() {
 			if err := unix.Renameat2(unix.AT_FDCWD, good, unix.AT_FDCWD, evil, unix.RENAME_EXCHANGE); err != nil {
@@ -104,8 +111,6 @@ func TestExchangedMeanwhile(t *testing.T) {
 		losses++
 		wantReason(t, err, Denied)
 	}
-	stop.Store(true)
-	wg.Wait()
 	if wins == 0 || losses == 0 {
 		t.Errorf("the race was not run: %d, %d", wins, losses)
 	}

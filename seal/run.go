@@ -67,7 +67,7 @@ const (
 // NewRun makes the directory of a run and removes those of runs that have died.
 func (s *Store) NewRun() (*Run, error) {
 	r := &Run{store: s, idle: idle, buffers: newBuffers(), known: map[fileID]Digest{}, ready: map[Digest]*object{}}
-	r.mirror.run = r
+	r.mirror = mirror{run: r, most: maxNeighbours}
 	if err := r.claim(); err != nil {
 		return nil, err
 	}

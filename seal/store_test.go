@@ -72,6 +72,7 @@ func TestTamperedIndex(t *testing.T) {
 	text := read(t, path)
 	for name, damaged := range map[string]string{
 		"another digest": strings.ReplaceAll(text, hex.EncodeToString(good.Digest[:]), hex.EncodeToString(evil.Digest[:])),
+		"a lie":          string(indexLine(idOf(t, file), evil.Digest)),
 		"cut":            text[:len(text)-20],
 		"noise":          "\x00\xff\n" + strings.Repeat("x", 1<<16),
 		"empty":          "",
@@ -85,6 +86,15 @@ func TestTamperedIndex(t *testing.T) {
 		}
 		r.Close()
 	}
+}
+
+func idOf(t *testing.T, path string) fileID {
+	t.Helper()
+	fi, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return identify(rawStat(fi))
 }
 
 func TestIndexIsBounded(t *testing.T) {
