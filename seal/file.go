@@ -92,11 +92,13 @@ func (s *subject) changed() bool {
 // open, or mapped, for writing. Where there are none (NFS, FUSE), or the file is
 // another user's, it says so.
 //
-// The kernel tells us of writers that wait by SIGIO, which the Go runtime drops.
+// The kernel would tell us of writers that wait by SIGIO, and interrupt system
+// calls of other threads: nobody is to get it.
 func lease(f *os.File) (bool, error) {
 	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 	switch {
 	case err == nil:
+		unix.FcntlInt(f.Fd(), unix.F_SETOWN, 0)
 		return true, nil
 	case errors.Is(err, unix.EAGAIN) && !remote(f):
 		return false, &Refusal{Busy, unix.ETXTBSY}

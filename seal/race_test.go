@@ -116,6 +116,38 @@ func TestExchangedMeanwhile(t *testing.T) {
 	}
 }
 
+// A file that everybody wants at once is copied once.
+func TestThousandAtOnce(t *testing.T) {
+	r := newRun(t, openStore(t, filepath.Join(tempDir(t), "seal"), 0))
+	path := write(t, filepath.Join(tempDir(t), "a.out"), strings.Repeat("x", 1<<20))
+	var wg sync.WaitGroup
+	paths := make([]string, 1000)
+	for i := range paths {
+		wg.Go(func() {
+			f, err := os.Open(path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer f.Close()
+			s, err := r.Program(f, path)
+			if err != nil {
+				t.Error(err)
+			}
+			paths[i] = s.Path
+		})
+	}
+	wg.Wait()
+	for _, p := range paths {
+		if p != paths[0] {
+			t.Fatalf("%q and %q", p, paths[0])
+		}
+	}
+	if made := r.names.Load(); made > 10 {
+		t.Errorf("%d files were made", made)
+	}
+}
+
 // Many programs, in directories that are shared, at once.
 func TestManyAtOnce(t *testing.T) {
 	dir := tempDir(t)
