@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"jail/internal/testenv"
 )
 
 func names(t testing.TB, dir string) []string {
@@ -89,6 +91,36 @@ func TestNeighbours(t *testing.T) {
 	}
 	if d := cmp.Diff(before, tree(t, project)); d != "" {
 		t.Errorf("the user's tree has changed:\n%s", d)
+	}
+}
+
+// A program finds its libraries by $ORIGIN, as cmake builds it.
+func TestOrigin(t *testing.T) {
+	testenv.NeedProgram(t, "gcc")
+	dir := tempDir(t)
+	write(t, filepath.Join(dir, "x.c"), "int x(void) { return 42; }\n")
+	write(t, filepath.Join(dir, "main.c"), "int x(void);\nint main(void) { return x(); }\n")
+	for _, words := range []string{
+		"mkdir -p build/bin build/lib", "gcc -shared -fPIC -o build/lib/libx.so x.c",
+		"gcc -o build/bin/app main.c -Lbuild/lib -lx -Wl,-rpath,$ORIGIN/../lib",
+	} {
+		words := strings.Fields(words)
+		cmd := exec.Command(words[0], words[1:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %s%v", words, out, err)
+		}
+	}
+	path := filepath.Join(dir, "build/bin/app")
+	status := func(list bool) int {
+		r := newRun(t, openStore(t, filepath.Join(tempDir(t), "seal"), 0))
+		r.Options.MayList = func(string) bool { return list }
+		cmd := exec.Command(program(t, r, path).Path)
+		cmd.Run()
+		return cmd.ProcessState.ExitCode()
+	}
+	if bare, with := status(false), status(true); bare != 127 || with != 42 {
+		t.Errorf("status %d without neighbours, %d with them", bare, with)
 	}
 }
 

@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 	case "full": // STORE LARGE SMALL, on a file system that is too small for one
 		check(syscall.Mount("none", os.Args[1], "tmpfs", 0, "size=1m,mode=0700"))
 		fill(os.Args[1], os.Args[2], os.Args[3])
+	case "noexec": // STORE DIR PROGRAM
+		check(syscall.Mount("none", os.Args[2], "tmpfs", syscall.MS_NOEXEC, ""))
+		viaLink(os.Args[1], os.Args[2], os.Args[3])
 	}
 }
 
@@ -248,7 +251,12 @@ func TestDiskFull(t *testing.T) {
 	}
 	file := tempDir(t)
 	large, small := write(t, filepath.Join(file, "large"), strings.Repeat("x", 2<<20)), write(t, filepath.Join(file, "small"), "x")
-	cmd := command(t, "full", dir, large, small)
+	inNamespace(t, command(t, "full", dir, large, small))
+}
+
+// inNamespace runs a helper that may mount.
+func inNamespace(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
@@ -261,4 +269,37 @@ func TestDiskFull(t *testing.T) {
 	if err != nil || string(out) != "reached the end\n" {
 		t.Errorf("%s%v", out, err)
 	}
+}
+
+// viaLink is the helper that executes through a mirror's links what lies on a
+// noexec mount.
+func viaLink(store, dir, program string) {
+	text, err := os.ReadFile(program)
+	check(err)
+	for _, name := range []string{"x", "y"} {
+		check(os.WriteFile(filepath.Join(dir, name), text, 0o755))
+	}
+	r := helperRun(store)
+	r.Options.MayList = func(list string) bool { return list == dir }
+	f, err := os.Open(filepath.Join(dir, "x"))
+	check(err)
+	sealed, err := r.Program(f, f.Name())
+	check(err)
+	check(exec.Command(sealed.Path).Run())
+	link := filepath.Join(filepath.Dir(sealed.Path), "y")
+	if err := exec.Command(link).Run(); !errors.Is(err, syscall.EACCES) {
+		check(fmt.Errorf("a link to a noexec mount executes: %w", err))
+	}
+	check(syscall.Mount("none", dir, "", syscall.MS_REMOUNT, ""))
+	check(exec.Command(link).Run()) // the control
+	fmt.Println("reached the end")
+}
+
+// A link in the mirror makes nothing executable.
+func TestLinkGivesNoRights(t *testing.T) {
+	program, err := exec.LookPath("true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inNamespace(t, command(t, "noexec", filepath.Join(tempDir(t), "seal"), tempDir(t), program))
 }
