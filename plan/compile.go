@@ -21,7 +21,7 @@ func Compile(pol rules.Policy, h Host) (Plan, error) {
 	c := newCompiler(pol, h)
 	for _, step := range []func() error{
 		c.readMounts, c.grants, c.caches, c.gitDirs, c.sort, c.planted, c.carves, c.tree, c.own, c.absent, c.prove,
-		c.commands, c.seeds, c.environment, c.promises,
+		c.commands, c.seeds, c.environment, c.artifacts, c.promises,
 	} {
 		if err := step(); err != nil {
 			return Plan{}, err
@@ -130,7 +130,7 @@ func (c *compiler) caches() error {
 			continue
 		}
 		c.plan.Env = append(c.plan.Env, cache.Variable+"="+path)
-		if err := c.grant(rules.Grant{Path: dir, Access: Write, From: cache.From}); err != nil {
+		if err := c.grant(rules.Grant{Path: dir, Access: Write, By: rules.ByToolchain, From: cache.From}); err != nil {
 			return err
 		}
 	}
@@ -183,7 +183,7 @@ func (c *compiler) grant(g rules.Grant) error {
 
 // record adds the grant to the one that is already on this inode, if any.
 func (c *compiler) record(real string, exists bool, g rules.Grant) error {
-	use := Use{Access: g.Access, Text: g.Path.Text, At: g.From}
+	use := Use{Access: g.Access, Text: g.Path.Text, By: g.By, At: g.From}
 	grant := Grant{Path: real, Dir: true, Create: g.Create && !exists}
 	if exists {
 		n := c.view.lstat(real)

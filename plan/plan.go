@@ -31,6 +31,8 @@ type Plan struct {
 	GuardFile    string   // and write it there, for machines
 	Private      []Private
 	Network      Network
+	Artifacts    Artifacts
+	Guides       []rules.Guide
 	Limits       []Limit
 	Env          []string
 	Path         string   // where commands are looked up
@@ -73,6 +75,7 @@ type Grant struct {
 type Use struct {
 	Access Access
 	Text   string // as written
+	By     rules.By
 	At     Origin
 }
 

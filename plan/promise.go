@@ -13,6 +13,10 @@ const (
 	landlockLayer = "landlock"
 	mountsLayer   = "mounts"
 	seccompLayer  = "seccomp"
+
+	// The supervisor connects in the jail's place, and only to who is in it: it
+	// hands over a connected socket, and lets no call of the jail's continue.
+	supervisor = "supervisor"
 )
 
 // Promise is one line of SECURITY.md and what becomes of it on this host.
@@ -70,8 +74,8 @@ func (c *compiler) table() []Promise {
 		{ID: "ptrace", Text: "no ptrace of processes outside, nor their memory, environment or descriptors", By: c.by(1, mountsLayer, "")},
 		{ID: "processes", Text: "processes outside are not listed", By: c.by(0, mountsLayer, ""), Waiver: "mounts"},
 		{ID: "kernel", Text: "no new namespaces, mounts, io_uring, bpf, keyrings, terminal injection, odd socket families", By: c.by(0, "", seccompLayer)},
-		{ID: "abstract", Text: "no abstract unix sockets to the outside", By: c.by(6, "", c.refusal()), Opened: abstractOpen},
-		{ID: "sockets", Text: "no unix sockets with a path to the outside (D-Bus, docker, ssh-agent)", By: c.by(unixABI, "", c.refusal()), Opened: unixOpen},
+		{ID: "abstract", Text: "no abstract unix sockets to the outside", By: c.by(6, "", c.unixBy()), Opened: abstractOpen},
+		{ID: "sockets", Text: "no unix sockets with a path to the outside (D-Bus, docker, ssh-agent)", By: c.by(unixABI, "", c.unixBy()), Opened: unixOpen},
 		c.ports(),
 	}
 	if text := c.commandsText(); text != "" {
@@ -110,13 +114,23 @@ func (c *compiler) by(abi int, mounts, seccomp string) []string {
 // unixABI is the Landlock ABI from which unix sockets with a path are covered.
 const unixABI = 9
 
+// ConnectsOnBehalf tells whether unix sockets are connected by the supervisor.
+func (p Plan) ConnectsOnBehalf() bool { return p.Mounts && !p.Network.UnixAny && p.ABI < unixABI }
+
 // RefusesUnix tells whether the filter has to refuse AF_UNIX sockets, because
 // no other layer keeps them inside and no rule opens them.
-func (p Plan) RefusesUnix() bool { return !p.Network.UnixAny && p.ABI < unixABI }
+func (p Plan) RefusesUnix() bool {
+	return !p.Network.UnixAny && p.ABI < unixABI && !p.ConnectsOnBehalf()
+}
 
-// refusal names seccomp where it refuses AF_UNIX.
-func (c *compiler) refusal() string {
-	if c.plan.RefusesUnix() {
+// unixBy names what keeps unix sockets inside where Landlock does not.
+func (c *compiler) unixBy() string {
+	switch {
+	case !c.host.Seccomp.OK:
+		return ""
+	case c.plan.ConnectsOnBehalf():
+		return supervisor
+	case c.plan.RefusesUnix():
 		return seccompLayer
 	}
 	return ""

@@ -16,7 +16,7 @@ func TestCommands(t *testing.T) {
 		want []string
 	}{
 		{"commands.allow = ['git', '/bin/sh?']", []string{"allow /bin/sh?", "allow git", "upgrades off by f"}},
-		{"commands.allow = ['git']\n[artifact]\nrun = 'deny'", []string{"allow git", "upgrades off by f"}},
+		{"commands.allow = ['git']\n[artifact]\nrun = 'deny'", []string{"allow git", "artifact no run", "upgrades off by f"}},
 		{"commands.deny = ['git?', '~/x']", []string{"deny git?", "deny ~/x"}},
 		{
 			"[[command]]\nname = 'git'\npath = '/bin/git'\nsha256 = '" + digest + "'\nmessage = 'm'\nhelpers = ['x?']",

@@ -53,18 +53,19 @@ type document struct {
 	Guide []struct {
 		Match   string `toml:"match"`
 		Message string `toml:"message"`
-		Status  int    `toml:"status"`
+		Status  *int   `toml:"status"`
 	} `toml:"guide"`
 
 	Artifact struct {
 		Run       string   `toml:"run"`
 		Libraries string   `toml:"libraries"`
-		Network   bool     `toml:"network"`
+		Network   *bool    `toml:"network"`
 		Write     []string `toml:"write"`
 		Deny      []string `toml:"deny"`
 		Env       struct {
 			Drop []string `toml:"drop"`
 		} `toml:"env"`
+		Limits limits `toml:"limits"`
 	} `toml:"artifact"`
 
 	Network struct {
@@ -80,19 +81,23 @@ type document struct {
 		Set  map[string]string `toml:"set"`
 	} `toml:"env"`
 
-	Limits struct {
-		OpenFiles *int64 `toml:"open_files"`
-		FileSize  *int64 `toml:"file_size"`
-		CPU       *int64 `toml:"cpu"`
-		Memory    *int64 `toml:"memory"`
-	} `toml:"limits"`
+	Limits limits `toml:"limits"`
 
 	// Profile is for built-in profiles: what to say of them.
 	Profile struct {
 		About   string   `toml:"about"`
 		Options []string `toml:"options"`
 		Why     string   `toml:"why"`
+		Agent   bool     `toml:"agent"` // what it grants is an agent's own
 	} `toml:"profile"`
+}
+
+// limits is [limits] and [artifact.limits].
+type limits struct {
+	OpenFiles *int64 `toml:"open_files"`
+	FileSize  *int64 `toml:"file_size"`
+	CPU       *int64 `toml:"cpu"`
+	Memory    *int64 `toml:"memory"`
 }
 
 // file is one decoded source with the lines of its keys.
@@ -102,6 +107,17 @@ type file struct {
 	number int
 	lines  lineIndex
 	md     toml.MetaData
+}
+
+// by tells whose rules the file holds.
+func (f *file) by() By {
+	switch {
+	case f.Kind != Profile:
+		return ByUser
+	case f.document.Profile.Agent:
+		return ByAgent
+	}
+	return ByToolchain
 }
 
 func (f *file) at(key string) Origin {

@@ -47,14 +47,26 @@ func (m *merger) addUnix(f *file) error {
 		}
 		m.p.network.UnixAny = true
 	case []any:
-		for _, e := range v {
-			if _, ok := e.(string); !ok {
-				return problem(at, "", "network.unix: a list of paths is expected")
-			}
-		}
-		return notYet(at, "network.unix as a list")
+		return m.addUnixPaths(f, v)
 	default:
 		return problem(at, "", `network.unix: "any" or a list of paths is expected`)
+	}
+	return nil
+}
+
+// addUnixPaths takes the sockets of the host that the jail may connect to.
+func (m *merger) addUnixPaths(f *file, list []any) error {
+	for i, e := range list {
+		text, ok := e.(string)
+		if !ok {
+			return problem(f.at("network.unix"), "", "network.unix: a list of paths is expected")
+		}
+		from := f.elem("network.unix", i)
+		path, why := parsePath(text, false)
+		if why != "" {
+			return problem(from, "", "%q: %s", text, why)
+		}
+		m.p.network.Unix = append(m.p.network.Unix, Grant{Path: path, From: from})
 	}
 	return nil
 }
@@ -113,76 +125,34 @@ func (m *merger) addSet(name, value string, from Origin) error {
 
 // addLimits keeps the lowest limit of each name.
 func (m *merger) addLimits(f *file) error {
+	return mergeLimits(f, "limits", f.Limits, &m.p.limits)
+}
+
+func mergeLimits(f *file, table string, limits limits, into *[]Limit) error {
 	for _, l := range []struct {
 		name  string
 		value *int64
 		least int64 // with less no program starts
 	}{
-		{"open_files", f.Limits.OpenFiles, 16},
-		{"file_size", f.Limits.FileSize, 1},
-		{"cpu", f.Limits.CPU, 1},
-		{"memory", f.Limits.Memory, 16 << 20},
+		{"open_files", limits.OpenFiles, 16},
+		{"file_size", limits.FileSize, 1},
+		{"cpu", limits.CPU, 1},
+		{"memory", limits.Memory, 16 << 20},
 	} {
 		if l.value == nil {
 			continue
 		}
-		from := f.at("limits." + l.name)
+		from := f.at(table + "." + l.name)
 		if *l.value < l.least {
-			return problem(from, "", "limits.%s: must be at least %d", l.name, l.least)
+			return problem(from, "", "%s.%s: must be at least %d", table, l.name, l.least)
 		}
 		limit := Limit{Name: l.name, Value: uint64(*l.value), From: from}
-		i := slices.IndexFunc(m.p.limits, func(have Limit) bool { return have.Name == l.name })
+		i := slices.IndexFunc(*into, func(have Limit) bool { return have.Name == l.name })
 		switch {
 		case i < 0:
-			m.p.limits = append(m.p.limits, limit)
-		case limit.Value < m.p.limits[i].Value:
-			m.p.limits[i] = limit
-		}
-	}
-	return nil
-}
-
-// addArtifact accepts run = "deny", which is what happens while no file that
-// the jail wrote can be sealed; the rest of the table is checked, then refused.
-func (m *merger) addArtifact(f *file) error {
-	a := f.Artifact
-	for _, c := range []struct{ key, value string }{{"run", a.Run}, {"libraries", a.Libraries}} {
-		if f.md.IsDefined("artifact", c.key) && c.value != "seal" && c.value != "deny" {
-			return problem(f.at("artifact."+c.key), `write "seal" or "deny"`, "artifact.%s: %q is not known", c.key, c.value)
-		}
-	}
-	for i, text := range a.Write {
-		if _, why := parsePath(text, false); why != "" {
-			return problem(f.elem("artifact.write", i), "", "%q: %s", text, why)
-		}
-	}
-	for _, key := range []string{"libraries", "network", "write", "deny", "env"} {
-		if f.md.IsDefined("artifact", key) {
-			return notYet(f.at("artifact."+key), "artifact."+key)
-		}
-	}
-	if a.Run == "seal" {
-		return notYet(f.at("artifact.run"), `artifact.run = "seal"`)
-	}
-	return nil
-}
-
-// checkLater validates the tables whose enforcement is not built yet, so that
-// a mistake is found now, and then refuses them: a rule that is silently not
-// enforced is worse than an error.
-func checkLater(f *file) error {
-	for i, g := range f.Guide {
-		at := f.at(elementKey("guide", i))
-		if strings.TrimSpace(g.Match) == "" || strings.TrimSpace(g.Message) == "" {
-			return problem(at, "", `[[guide]] needs "match" and "message"`)
-		}
-		if g.Status < 0 || g.Status > 255 {
-			return problem(at, "", "guide.status: %d is no exit status", g.Status)
-		}
-	}
-	for _, k := range []string{"guide"} {
-		if f.md.IsDefined(k) {
-			return notYet(f.anyLine(k), k)
+			*into = append(*into, limit)
+		case limit.Value < (*into)[i].Value:
+			(*into)[i] = limit
 		}
 	}
 	return nil
@@ -198,9 +168,4 @@ func checkCommand(f *file, i int, name, digest string) error {
 			"%q is no SHA-256 digest: 64 hexadecimal digits are expected", digest)
 	}
 	return nil
-}
-
-func notYet(at Origin, what string) error {
-	return problem(at, "this version of jail does not enforce it; remove it to go on without",
-		"%s: not yet", what)
 }

@@ -70,6 +70,18 @@ func TestMerge(t *testing.T) {
 			map[string]string{"a": none + "waive = ['mounts']", "b": "waive = ['ports', 'mounts']", "c": "waive = []"},
 			[]string{"waive mounts", "waive ports"},
 		},
+		{
+			"artifacts: deny beats seal, the stricter switch, the lower limit, lists unite",
+			map[string]string{
+				"a": none + "artifact = { run = 'seal', libraries = 'deny', write = ['.'], limits = { cpu = 3 } }",
+				"b": "artifact = { run = 'deny', libraries = 'seal', network = false, deny = ['a'], limits = { cpu = 2 } }",
+				"c": "artifact = { network = true, write = ['b'], env = { drop = ['X'] }, deny = ['c'] }",
+			},
+			[]string{
+				"artifact deny a", "artifact deny c", "artifact drop X", "artifact limit cpu 2", "artifact no libraries", "artifact no network",
+				"artifact no run", "artifact write .", "artifact write b", "artifact write set",
+			},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			permutations(slices.Sorted(maps.Keys(tt.texts)), func(names []string) {
@@ -126,7 +138,7 @@ func TestConflictingVariables(t *testing.T) {
 		}
 	}
 	_, err := one("profiles = ['claude']\nenv.set.CLAUDE_CONFIG_DIR = '/elsewhere'")
-	want := []string{`f:2: CLAUDE_CONFIG_DIR is set to "/elsewhere" here and to "${CLAUDE_CONFIG_DIR:-~/.claude}" at profile claude:22`, "remove one of them"}
+	want := []string{`f:2: CLAUDE_CONFIG_DIR is set to "/elsewhere" here and to "${CLAUDE_CONFIG_DIR:-~/.claude}" at profile claude:23`, "remove one of them"}
 	if d := cmp.Diff(want, said(t, err)); d != "" {
 		t.Error(d)
 	}

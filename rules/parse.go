@@ -83,7 +83,7 @@ type merger struct {
 func (m *merger) add(f *file) error {
 	for _, step := range []func(*file) error{
 		checkHeader, m.addFiles, m.addSeeds, m.addCaches, m.addWaivers, m.addNetwork,
-		m.addEnv, m.addLimits, m.addArtifact, m.addCommands, checkLater, m.addProfile, m.addGuard,
+		m.addEnv, m.addLimits, m.addArtifact, m.addGuides, m.addCommands, m.addProfile, m.addGuard,
 	} {
 		if err := step(f); err != nil {
 			return err
@@ -118,7 +118,7 @@ func (m *merger) addFiles(f *file) error {
 		{"files.create", f.Files.Create, Write, true},
 	} {
 		for i, text := range l.list {
-			if err := m.addGrant(text, l.access, l.create, f.elem(l.key, i), false); err != nil {
+			if err := m.addGrant(text, l.access, l.create, f.elem(l.key, i), false, f.by()); err != nil {
 				return err
 			}
 		}
@@ -136,7 +136,7 @@ func (m *merger) addFiles(f *file) error {
 	return nil
 }
 
-func (m *merger) addGrant(text string, a Access, create bool, from Origin, flag bool) error {
+func (m *merger) addGrant(text string, a Access, create bool, from Origin, flag bool, by By) error {
 	p, why := parsePath(text, false)
 	if why == "" && create && p.Optional {
 		why = `what is created can't be optional: drop the "?"`
@@ -145,7 +145,7 @@ func (m *merger) addGrant(text string, a Access, create bool, from Origin, flag 
 		return problem(from, "", "%q: %s", text, why)
 	}
 	p.Flag = flag
-	m.p.grants = append(m.p.grants, Grant{Path: p, Access: a, Create: create, From: from})
+	m.p.grants = append(m.p.grants, Grant{Path: p, Access: a, Create: create, By: by, From: from})
 	return nil
 }
 
@@ -245,7 +245,7 @@ func (m *merger) addFlags(fl Flags) error {
 		access Access
 	}{{"read", fl.Read, Read}, {"write", fl.Write, Write}, {"exec", fl.Exec, Exec}} {
 		for _, text := range g.list {
-			if err := m.addGrant(text, g.access, false, at(g.name), true); err != nil {
+			if err := m.addGrant(text, g.access, false, at(g.name), true, ByUser); err != nil {
 				return err
 			}
 		}

@@ -34,7 +34,15 @@ func TestEveryKey(t *testing.T) {
 		{"set, dotted", "env.set.CI = \"1\"", []string{"set CI=1"}},
 		{"set, table", "[env.set]\nCI = \"1\"\n\"Q\" = \"${A:-b}/c\"", []string{"set CI=1", "set Q=${A:-b}/c"}},
 		{"limits", "[limits]\nopen_files = 16\nfile_size = 2\ncpu = 3\nmemory = 16777216", []string{"limit cpu 3", "limit file_size 2", "limit memory 16777216", "limit open_files 16"}},
-		{"artifact deny", "[artifact]\nrun = \"deny\"", nil},
+		{"artifact deny", "[artifact]\nrun = \"deny\"", []string{"artifact no run"}},
+		{"artifact seal", "[artifact]\nrun = \"seal\"\nlibraries = \"seal\"\nnetwork = true", nil},
+		{
+			"artifact", "[artifact]\nlibraries = \"deny\"\nnetwork = false\nwrite = [\".\"]\ndeny = [\"*.exe\"]\n[artifact.env]\ndrop = [\"*_TOKEN\"]\n[artifact.limits]\ncpu = 5",
+			[]string{"artifact deny *.exe glob", "artifact drop *_TOKEN", "artifact limit cpu 5", "artifact no libraries", "artifact no network", "artifact write .", "artifact write set"},
+		},
+		{"artifact writes nothing", "[artifact]\nwrite = []", []string{"artifact write set"}},
+		{"guide", "[[guide]]\nmatch = \" git  push\"\nmessage = \"m\"\n[[guide]]\nmatch = \"x\"\nmessage = \"n\"\nstatus = 3", []string{"guide git push: m (126)", "guide x: n (3)"}},
+		{"unix paths", "[network]\nunix = [\"/run/a\", \"~/b\"]", []string{"unix /run/a", "unix ~/b"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := one(tt.text)

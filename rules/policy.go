@@ -26,6 +26,8 @@ type Policy struct {
 	locks    []Lock
 
 	upgradesOff Origin
+	artifact    Artifact
+	guides      []Guide
 }
 
 // Grant allows Access on Path and all beneath it.
@@ -33,8 +35,19 @@ type Grant struct {
 	Path   Path
 	Access Access
 	Create bool // the directory is made, mode 0700, if it is absent
+	By     By
 	From   Origin
 }
+
+// By tells whose rule it is.
+type By int
+
+// Whose rule it is.
+const (
+	ByUser      By = iota // a rule file or a flag
+	ByToolchain           // a built-in profile for the system or a toolchain
+	ByAgent               // a built-in profile of an agent: its own state
+)
 
 // Carve takes rights away inside a grant: writing, or with Hide everything.
 type Carve struct {
@@ -81,6 +94,8 @@ type Network struct {
 	Interfaces bool
 	// UnixAny leaves sockets of the AF_UNIX family alone.
 	UnixAny bool
+	// Unix are sockets of the host that may be connected to.
+	Unix []Grant
 }
 
 // Restricted tells whether TCP is limited to some ports.

@@ -73,8 +73,41 @@ func show(p rules.Policy) []string {
 			say("%s", name)
 		}
 	}
+	for _, g := range n.Unix {
+		say("unix %s", spell(g.Path))
+	}
+	out = append(out, showArtifact(p.Artifact())...)
+	for _, g := range p.Guides() {
+		say("guide %s: %s (%d)", strings.Join(g.Match, " "), g.Message, g.Status)
+	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+func showArtifact(a rules.Artifact) []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf("artifact "+format, args...)) }
+	for name, c := range map[string]rules.Choice{"run": a.Run, "libraries": a.Libraries, "network": a.Network} {
+		if c.Off {
+			say("no %s", name)
+		}
+	}
+	if a.WriteSet {
+		say("write set")
+	}
+	for _, g := range a.Write {
+		say("write %s", spell(g.Path))
+	}
+	for _, d := range a.Deny {
+		say("deny %s", spell(d.Path))
+	}
+	for _, d := range a.Drop {
+		say("drop %s", d.Text)
+	}
+	for _, l := range a.Limits {
+		say("limit %s %d", l.Name, l.Value)
+	}
+	return out
 }
 
 func spell(p rules.Path) string {

@@ -1,0 +1,170 @@
+package plan_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"jail/plan"
+	"jail/rules"
+)
+
+// artifactWorld is a home with caches, an agent's state and a project.
+func artifactWorld(t *testing.T) *world {
+	w := newWorld(t)
+	w.host.Env = append(w.host.Env, "GOROOT="+w.path("usr"))
+	w.dirs("home/.cache/go-build", "home/go/pkg/mod", "home/.claude", "home/.cache/claude-cli-nodejs", "home/proj/sub", "home/other")
+	return w
+}
+
+func (w *world) withProfiles(text string) (plan.Plan, error) {
+	return w.compileAll(rules.Input{Sources: []rules.Source{{Kind: rules.RulesFile, Name: "f", Text: []byte("profiles = ['go', 'claude']\n" + text)}}})
+}
+
+// Artifacts write the project, caches and TMPDIR; the agent's own state is not
+// even read, and what else the rules let the agent write is read only.
+func TestArtifactGrants(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		want       []string
+	}{
+		{
+			"by default", "files = { write = ['.', '~/other', '/dev/null'], exec = ['${B}/usr'] }",
+			[]string{
+				"read+write /dev/null file", "read+write B/home/.cache/go-build", "read+write B/home/go/pkg", "read+write B/home/go/pkg/mod",
+				"read B/home/other", "read+write B/home/proj", "read+exec B/usr",
+			},
+		},
+		{
+			"narrower", "files = { write = ['.', '~/other', '/dev/null'], exec = ['${B}/usr'] }\nartifact.write = ['sub', '~/other', 'absent?']",
+			[]string{
+				"read+write /dev/null file", "read B/home/.cache/go-build", "read B/home/go/pkg", "read B/home/go/pkg/mod",
+				"read+write B/home/other", "read B/home/proj", "read+write B/home/proj/sub", "read+exec B/usr",
+			},
+		},
+		{
+			"nothing", "files.write = ['.']\nartifact.write = []",
+			[]string{"read B/home/.cache/go-build", "read B/home/go/pkg", "read B/home/go/pkg/mod", "read B/home/proj", "read+exec B/usr"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := artifactWorld(t)
+			p, err := w.withProfiles(tt.text)
+			w.must(err)
+			if d := cmp.Diff(tt.want, w.grants(p.ForArtifacts())); d != "" {
+				t.Error(d)
+			}
+			for _, path := range []string{"home/.claude/credentials", "home/proj/sub/x", "home/.cache/go-build/x", "usr/bin/x", "home/other/x"} {
+				if ours, theirs := p.Access(w.path(path)), p.ForArtifacts().Access(w.path(path)); theirs&^ours != 0 {
+					t.Errorf("%s: artifacts have %s, the jail %s", path, theirs, ours)
+				}
+			}
+			if a := p.Access(w.path("home/.claude/x")); a != plan.Read|plan.Write {
+				t.Errorf("the agent has %s on its own state", a)
+			}
+			if a := p.ForArtifacts().Access(w.path("home/.claude/x")); a != 0 {
+				t.Errorf("artifacts have %s on the agent's state", a)
+			}
+		})
+	}
+}
+
+func TestArtifactErrors(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want []string
+	}{
+		{"artifact.write = ['absent']", []string{`f:2: "absent" does not exist`, `end the path with "?" if it may be absent`}},
+		{"artifact.write = [\n'~/other']", []string{`f:3: artifacts can't be given "~/other": the jail itself may not write it`, "grant it in [files] write, or remove it here"}},
+	} {
+		w := artifactWorld(t)
+		_, err := w.withProfiles(tt.text)
+		if d := cmp.Diff(tt.want, w.said(err)); d != "" {
+			t.Errorf("%s: %s", tt.text, d)
+		}
+	}
+}
+
+func TestArtifactRules(t *testing.T) {
+	w := artifactWorld(t)
+	p := w.plan("files.write = ['.']\n[artifact]\ndeny = ['bin/**', '*.exe']\nnetwork = false\nenv.drop = ['*_TOKEN', 'KEY']\nlimits.cpu = 3")
+	for path, want := range map[string]bool{"bin": true, "bin/a": true, "bin/a/b": true, "x.exe": true, "sub/x.exe": false, "binary": false} {
+		if _, got := p.Artifacts.Denies(w.path("home/proj/" + path)); got != want {
+			t.Errorf("%s: denied %t", path, got)
+		}
+	}
+	for name, want := range map[string]bool{"GH_TOKEN": true, "KEY": true, "KEYS": false, "TOKEN": false, "PATH": false} {
+		if got := p.Artifacts.Drops(name); got != want {
+			t.Errorf("%s: dropped %t", name, got)
+		}
+	}
+	a := p.ForArtifacts()
+	if !a.Network.Connect.Set || len(a.Network.Connect.List) > 0 || !a.Network.Bind.Set || p.Network.Connect.Set {
+		t.Errorf("network: %+v, the agent's %+v", a.Network, p.Network)
+	}
+	if len(a.Limits) != 1 || a.Limits[0].Value != 3 || len(p.Limits) != 0 {
+		t.Errorf("limits: %+v", a.Limits)
+	}
+}
+
+// Nobody needs a supervisor when there is nothing to seal, to say or to connect.
+func TestSupervised(t *testing.T) {
+	const off = "artifact = { run = 'deny', libraries = 'deny' }\n"
+	for _, tt := range []struct {
+		text   string
+		abi    int
+		mounts bool
+		want   bool
+	}{
+		{"", 7, true, true},
+		{"", 7, false, false},
+		{off, 7, true, true},
+		{off, 9, true, false},
+		{off + "network.unix = 'any'", 7, true, false},
+		{"artifact.run = 'deny'", 9, true, true},
+		{"artifact.libraries = 'deny'", 9, true, true},
+		{off + "[[guide]]\nmatch = 'git push'\nmessage = 'no'", 9, true, true},
+	} {
+		w := newWorld(t)
+		w.host.ABI, w.host.Mounts.OK = tt.abi, tt.mounts
+		if got := w.plan(tt.text).Supervised(); got != tt.want {
+			t.Errorf("%q, ABI %d, mounts %t: %t", tt.text, tt.abi, tt.mounts, got)
+		}
+	}
+}
+
+func TestWithSeals(t *testing.T) {
+	w := artifactWorld(t)
+	w.dirs("home/state/seal/run")
+	p, err := w.plan("files.write = ['.']").WithSeals(w.path("home/state/seal/run"))
+	w.must(err)
+	if d := cmp.Diff([]string{"read+write B/home/proj", "read+exec B/home/state/seal/run"}, w.grants(p)); d != "" {
+		t.Error(d)
+	}
+	if _, err := p.WithSeals(w.path("home/none")); !os.IsNotExist(err) {
+		t.Errorf("an absent directory: %v", err)
+	}
+}
+
+// Unix sockets are kept inside by the first of Landlock, the supervisor and the
+// filter that is there.
+func TestUnixIsHeld(t *testing.T) {
+	for _, tt := range []struct {
+		abi    int
+		mounts bool
+		want   string
+	}{{9, true, "landlock"}, {7, true, "supervisor"}, {7, false, "seccomp"}, {9, false, "landlock"}} {
+		w := newWorld(t)
+		w.host.ABI, w.host.Mounts.OK = tt.abi, tt.mounts
+		p := w.plan("waive = ['mounts']")
+		if tt.mounts {
+			p = w.plan("")
+		}
+		for _, pr := range p.Promises {
+			if pr.ID == "sockets" && (len(pr.By) != 1 || pr.By[0] != tt.want) {
+				t.Errorf("ABI %d, mounts %t: held by %v", tt.abi, tt.mounts, pr.By)
+			}
+		}
+	}
+}
