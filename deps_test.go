@@ -26,7 +26,8 @@ var mayImport = map[string][]string{
 	"mounts":           {"plan"},
 	"seccomp":          {"plan"},
 	"seal":             {},
-	"supervise":        {"plan", "seccomp", "seal"},
+	"runner":           {},
+	"supervise":        {"seccomp", "runner"},
 	"guard":            {"plan"},
 	"confine":          {},
 	"launch":           {"plan", "landlock", "mounts", "seccomp", "confine", "guard", "supervise"},
@@ -132,8 +133,8 @@ func TestPackagesAreListed(t *testing.T) {
 // C is called in one place, and memory is cast in few.
 func TestCgoAndUnsafe(t *testing.T) {
 	may := map[string][]string{
-		"C":                                    {"seccomp", "confine"},
-		"unsafe":                               {"seccomp", "mounts", "supervise", "confine"},
+		"C":                                    {"seccomp", "confine", "runner"},
+		"unsafe":                               {"seccomp", "mounts", "confine"},
 		"github.com/seccomp/libseccomp-golang": {"seccomp"},
 		"plugin":                               {},
 	}

@@ -48,8 +48,12 @@ func add(filter *libseccomp.ScmpFilter, r Rule) error {
 	if !ok {
 		return nil // this architecture does not have it
 	}
+	action := errnoAction(r.Errno)
+	if r.Notify {
+		action = libseccomp.ActNotify
+	}
 	if len(r.Args) == 0 {
-		return filter.AddRuleExact(call, errnoAction(r.Errno))
+		return filter.AddRuleExact(call, action)
 	}
 	var conds []libseccomp.ScmpCondition
 	for _, a := range r.Args {
@@ -59,7 +63,7 @@ func add(filter *libseccomp.ScmpFilter, r Rule) error {
 		}
 		conds = append(conds, c)
 	}
-	return filter.AddRuleConditionalExact(call, errnoAction(r.Errno), conds)
+	return filter.AddRuleConditionalExact(call, action, conds)
 }
 
 func prefer(filter *libseccomp.ScmpFilter, name string) error {

@@ -8,11 +8,13 @@ import (
 	"jail/plan"
 )
 
-// Rule refuses a system call with Errno when all Args match.
+// Rule refuses a system call with Errno when all Args match, or has it wait for
+// the supervisor.
 type Rule struct {
-	Call  string
-	Errno unix.Errno
-	Args  []Arg
+	Call   string
+	Errno  unix.Errno
+	Args   []Arg
+	Notify bool
 }
 
 // Arg matches when argument Index, masked, has Value. Only equality is used:
@@ -25,6 +27,10 @@ type Arg struct {
 
 // low compares the 32 bits that the kernel looks at where it takes an int.
 func low(index uint, value uint64) Arg { return Arg{index, 0xffffffff, value} }
+
+func refuse(call string, e unix.Errno, args ...Arg) Rule {
+	return Rule{Call: call, Errno: e, Args: args}
+}
 
 func bits(index uint, mask uint64) Arg { return Arg{index, mask, mask} }
 
@@ -85,7 +91,7 @@ func cloneFlags() []Rule {
 		unix.CLONE_NEWNS, unix.CLONE_NEWCGROUP, unix.CLONE_NEWUTS, unix.CLONE_NEWIPC,
 		unix.CLONE_NEWUSER, unix.CLONE_NEWPID, unix.CLONE_NEWNET,
 	} {
-		rules = append(rules, Rule{"clone", unix.EPERM, []Arg{bits(0, f)}})
+		rules = append(rules, refuse("clone", unix.EPERM, bits(0, f)))
 	}
 	return rules
 }
@@ -107,13 +113,13 @@ func setIDBits() []Rule {
 			{"mknod", 1},
 			{"mknodat", 2}, // mkdir(2) masks these bits itself
 		} {
-			rules = append(rules, Rule{c.call, unix.EPERM, []Arg{bits(c.mode, bit)}})
+			rules = append(rules, refuse(c.call, unix.EPERM, bits(c.mode, bit)))
 		}
 		for _, flag := range []uint64{unix.O_CREAT, unix.O_TMPFILE &^ unix.O_DIRECTORY} {
 			rules = append(
 				rules,
-				Rule{"open", unix.EPERM, []Arg{bits(1, flag), bits(2, bit)}},
-				Rule{"openat", unix.EPERM, []Arg{bits(2, flag), bits(3, bit)}},
+				refuse("open", unix.EPERM, bits(1, flag), bits(2, bit)),
+				refuse("openat", unix.EPERM, bits(2, flag), bits(3, bit)),
 			)
 		}
 	}
@@ -125,36 +131,36 @@ func arguments() []Rule {
 	var rules []Rule
 	// Typing into a terminal, taking over the console, loading line disciplines.
 	for _, op := range []uint64{unix.TIOCSTI, tioclinux, unix.TIOCCONS, unix.TIOCSETD, fioSetOwn, siocSetPgrp} {
-		rules = append(rules, Rule{"ioctl", unix.EPERM, []Arg{low(1, op)}})
+		rules = append(rules, refuse("ioctl", unix.EPERM, low(1, op)))
 	}
 	// Signals on input, for whom one likes: kernels before 6.18.40 do not hold
 	// Landlock's scope against a process group here.
 	for _, op := range []uint64{unix.F_SETOWN, unix.F_SETOWN_EX} {
-		rules = append(rules, Rule{"fcntl", unix.EPERM, []Arg{low(1, op)}})
+		rules = append(rules, refuse("fcntl", unix.EPERM, low(1, op)))
 	}
 	// Device nodes; fifos and sockets are made by the same calls.
 	for _, kind := range []uint64{unix.S_IFCHR, unix.S_IFBLK} {
 		rules = append(
 			rules,
-			Rule{"mknod", unix.EPERM, []Arg{{1, unix.S_IFMT, kind}}},
-			Rule{"mknodat", unix.EPERM, []Arg{{2, unix.S_IFMT, kind}}},
+			refuse("mknod", unix.EPERM, Arg{1, unix.S_IFMT, kind}),
+			refuse("mknodat", unix.EPERM, Arg{2, unix.S_IFMT, kind}),
 		)
 	}
 	// personality(2): what makes the next program easier to attack. Asking for
 	// the value, 0xffffffff, has these bits too.
 	for _, flag := range []uint64{readImpliesExec, mmapPageZero, addrCompatLayout} {
-		rules = append(rules, Rule{"personality", unix.EPERM, []Arg{bits(0, flag)}})
+		rules = append(rules, refuse("personality", unix.EPERM, bits(0, flag)))
 	}
 	// Limits of other processes: lowering one to nothing ends a process outside
 	// as surely as a signal, and Landlock does not cover it. 0 is the caller.
 	for b := range 23 { // PID_MAX_LIMIT is 2^22
-		rules = append(rules, Rule{"prlimit64", unix.EPERM, []Arg{bits(0, 1<<b)}})
+		rules = append(rules, refuse("prlimit64", unix.EPERM, bits(0, 1<<b)))
 	}
 	// What a later kernel adds is not let through unseen: ptrace(2) has no
 	// requests below 0, seccomp(2) has operations up to 3.
-	rules = append(rules, Rule{"ptrace", unix.EPERM, []Arg{bits(0, 1<<31)}})
+	rules = append(rules, refuse("ptrace", unix.EPERM, bits(0, 1<<31)))
 	for b := 2; b < 8; b++ {
-		rules = append(rules, Rule{"seccomp", unix.EPERM, []Arg{bits(0, 1<<b)}})
+		rules = append(rules, refuse("seccomp", unix.EPERM, bits(0, 1<<b)))
 	}
 	return rules
 }

@@ -40,6 +40,9 @@ func prebuiltName(rules []Rule) string {
 
 func (r Rule) digest(sum hash.Hash) {
 	fmt.Fprintf(sum, "%s %d", r.Call, r.Errno)
+	if r.Notify {
+		fmt.Fprint(sum, " notify")
+	}
 	for _, a := range r.Args {
 		fmt.Fprintf(sum, " %d&%x=%x", a.Index, a.Mask, a.Value)
 	}

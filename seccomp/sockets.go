@@ -17,23 +17,23 @@ import (
 // right type for ever. Of socketpair(2) see pairs.
 func sockets(n plan.Network, refuseUnix bool) []Rule {
 	var rules []Rule
-	refuse := func(e unix.Errno, args ...Arg) { rules = append(rules, Rule{"socket", e, args}) }
+	add := func(e unix.Errno, args ...Arg) { rules = append(rules, refuse("socket", e, args...)) }
 
 	families := []uint64{unix.AF_INET, unix.AF_INET6}
 	if n.Interfaces {
 		families = append(families, unix.AF_NETLINK)
 		for _, protocol := range except(2, 6, unix.NETLINK_ROUTE) {
-			refuse(unix.EPROTONOSUPPORT, low(0, unix.AF_NETLINK), protocol)
+			add(unix.EPROTONOSUPPORT, low(0, unix.AF_NETLINK), protocol)
 		}
 	}
 	if refuseUnix {
-		refuse(unix.EACCES, low(0, unix.AF_UNIX))
+		add(unix.EACCES, low(0, unix.AF_UNIX))
 	}
 	for _, family := range except(0, familyBits, append(families, unix.AF_UNIX)...) {
-		refuse(unix.EAFNOSUPPORT, family)
+		add(unix.EAFNOSUPPORT, family)
 	}
 	for _, r := range inet(n) {
-		refuse(r.Errno, append([]Arg{inetFamily()}, r.Args...)...)
+		add(r.Errno, append([]Arg{inetFamily()}, r.Args...)...)
 	}
 	rules = append(rules, pairs(refuseUnix)...)
 	if n.Restricted() {
@@ -42,7 +42,7 @@ func sockets(n plan.Network, refuseUnix bool) []Rule {
 	if n.Bind.Set && len(n.Bind.List) == 0 && !n.UnixAny {
 		// Without bind(2) it takes a free port, which Landlock does not check.
 		// The filter can't tell what kind of socket it is called on.
-		rules = append(rules, Rule{"listen", unix.EACCES, nil})
+		rules = append(rules, refuse("listen", unix.EACCES))
 	}
 	return rules
 }
@@ -54,13 +54,13 @@ func sockets(n plan.Network, refuseUnix bool) []Rule {
 func pairs(refuseUnix bool) []Rule {
 	var rules []Rule
 	for _, family := range except(0, familyBits, unix.AF_UNIX) {
-		rules = append(rules, Rule{"socketpair", unix.EAFNOSUPPORT, []Arg{family}})
+		rules = append(rules, refuse("socketpair", unix.EAFNOSUPPORT, family))
 	}
 	if !refuseUnix {
 		return rules
 	}
 	for _, kind := range except(1, typeBits, unix.SOCK_STREAM, unix.SOCK_SEQPACKET) {
-		rules = append(rules, Rule{"socketpair", unix.EACCES, []Arg{kind}})
+		rules = append(rules, refuse("socketpair", unix.EACCES, kind))
 	}
 	return rules
 }
@@ -81,7 +81,7 @@ func inetFamily() Arg { return Arg{0, 1<<familyBits - 1 - 8, unix.AF_INET} }
 func inet(n plan.Network) []Rule {
 	var rules []Rule
 	for _, kind := range except(1, typeBits, unix.SOCK_STREAM, unix.SOCK_DGRAM) {
-		rules = append(rules, Rule{"", unix.EPERM, []Arg{kind}})
+		rules = append(rules, refuse("", unix.EPERM, kind))
 	}
 	streams := []uint64{0, unix.IPPROTO_TCP}
 	if !n.Restricted() {
@@ -89,14 +89,14 @@ func inet(n plan.Network) []Rule {
 	}
 	stream := Arg{1, 1<<typeBits - 1, unix.SOCK_STREAM}
 	for _, protocol := range except(2, protocolBits, streams...) {
-		rules = append(rules, Rule{"", unix.EPROTONOSUPPORT, []Arg{stream, protocol}})
+		rules = append(rules, refuse("", unix.EPROTONOSUPPORT, stream, protocol))
 	}
 	datagram := Arg{1, 1<<typeBits - 1, unix.SOCK_DGRAM}
 	if n.Restricted() && !n.UDP {
-		return append(rules, Rule{"", unix.EACCES, []Arg{datagram}})
+		return append(rules, refuse("", unix.EACCES, datagram))
 	}
 	for _, protocol := range except(2, protocolBits, 0, unix.IPPROTO_UDP) {
-		rules = append(rules, Rule{"", unix.EPROTONOSUPPORT, []Arg{datagram, protocol}})
+		rules = append(rules, refuse("", unix.EPROTONOSUPPORT, datagram, protocol))
 	}
 	return rules
 }
@@ -104,8 +104,8 @@ func inet(n plan.Network) []Rule {
 // fastOpen refuses to connect by sending: Landlock checks connect(2) only.
 func fastOpen() []Rule {
 	return []Rule{
-		{"sendto", unix.EPERM, []Arg{bits(3, unix.MSG_FASTOPEN)}},
-		{"sendmsg", unix.EPERM, []Arg{bits(2, unix.MSG_FASTOPEN)}},
-		{"sendmmsg", unix.EPERM, []Arg{bits(3, unix.MSG_FASTOPEN)}},
+		refuse("sendto", unix.EPERM, bits(3, unix.MSG_FASTOPEN)),
+		refuse("sendmsg", unix.EPERM, bits(2, unix.MSG_FASTOPEN)),
+		refuse("sendmmsg", unix.EPERM, bits(3, unix.MSG_FASTOPEN)),
 	}
 }

@@ -1,0 +1,21 @@
+// Package runner is what a redirected execve starts: jail's own binary, as far
+// as a constructor in C that runs before the Go runtime. It asks the supervisor
+// what to do, puts on the artifact domain, and executes the sealed file. A
+// program that links this package is a runner.
+//
+// # Enforces
+//
+// What the order says: a Landlock ruleset, a second filter, limits, variables
+// taken out of the environment. If one of them fails nothing is executed.
+//
+// # Does not enforce
+//
+// That it is asked at all: what may be executed is the agent's domain's to say.
+// A process of the agent's domain can execute a sealed file without a runner,
+// or trace one; the artifact domain protects from programs, not from the agent.
+//
+// # Needs
+//
+// A supervisor that answers. Without one, or started in any other way, the
+// constructor returns at once.
+package runner

@@ -1,0 +1,3 @@
+package supervise
+
+const sysAccess = -1 // not on this architecture

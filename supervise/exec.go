@@ -1,0 +1,182 @@
+package supervise
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"jail/runner"
+)
+
+// execute decides on execve and execveat. What is on a mount that allows
+// execution is the kernel's business, and so is all that can't be looked up:
+// it finds the same error.
+func (s *server) execute(c call) {
+	if c.flags == runner.Ask && c.dir == -1 && c.at == 0 {
+		s.answerRunner(c)
+		return
+	}
+	if c.flags&^(unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW) != 0 {
+		s.pass(c.id)
+		return
+	}
+	f, err := s.find(&c)
+	if err != nil || !f.regular() {
+		s.pass(c.id)
+		if err == nil {
+			f.close()
+		}
+		return
+	}
+	path, err := f.path()
+	if err != nil {
+		path = c.path
+	}
+	switch {
+	case !s.listener.Valid(c.id):
+		f.close()
+	case s.guided(c, path):
+		f.close()
+	case !f.noexec():
+		f.close()
+		s.executable(c, path)
+	case s.upgradable(f, path):
+		go s.upgrade(c, f, path)
+	default:
+		f.close()
+		s.notExecutable(c, path)
+	}
+}
+
+// upgradable tells whether the jail may write a file that is on a noexec mount.
+func (s *server) upgradable(f *file, path string) bool {
+	return s.Program != nil && f.noexec() && (f.mount&unix.ST_RDONLY == 0 || s.Writable != nil && s.Writable(path))
+}
+
+// executable leaves a file to the kernel. A seal that a task of the agent's own
+// domain executes by its path goes through the runner like the first time.
+func (s *server) executable(c call, path string) {
+	if s.Program == nil || !strings.HasPrefix(path, s.Runs+"/") || s.marked(c.task) || s.isRunner(c) {
+		s.pass(c.id)
+		return
+	}
+	go s.redirect(c, &order{Order: runner.Order{Path: path}, layer: true})
+}
+
+// notExecutable says why, if a rule has something to say.
+func (s *server) notExecutable(c call, path string) {
+	if s.Denied != nil {
+		if r, ok := s.Denied(path); ok {
+			go s.say(c, r)
+			return
+		}
+	}
+	s.pass(c.id)
+}
+
+// isRunner tells whether the caller is a runner, or the call is the redirected
+// one that starts it.
+func (s *server) isRunner(c call) bool {
+	if c.path == "" {
+		f, err := c.task.openFD(int(c.dir))
+		if err != nil {
+			return false
+		}
+		defer f.close()
+		return inode{f.stat.Dev, f.stat.Ino} == s.runner
+	}
+	return s.runs(c.task)
+}
+
+// runs tells whether a task is executing the runner.
+func (s *server) runs(t task) bool {
+	var st unix.Stat_t
+	return unix.Stat(t.proc("exe"), &st) == nil && inode{st.Dev, st.Ino} == s.runner
+}
+
+// guided stops a command that a rule advises against.
+func (s *server) guided(c call, path string) bool {
+	if len(s.Guides) == 0 {
+		return false
+	}
+	var argv []string
+	for _, g := range s.Guides {
+		if g.Words[0] != filepath.Base(path) && g.Words[0] != filepath.Base(c.path) {
+			continue
+		}
+		if argv == nil {
+			argv = c.task.words(c.argv, 64)
+		}
+		if g.matches(argv) {
+			go s.say(c, g.Refusal)
+			return true
+		}
+	}
+	return false
+}
+
+// matches compares what follows the name.
+func (g Guide) matches(argv []string) bool {
+	if len(argv) < len(g.Words) {
+		return false
+	}
+	for i := 1; i < len(g.Words); i++ {
+		if argv[i] != g.Words[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// upgrade executes what the jail has written.
+func (s *server) upgrade(c call, f *file, path string) {
+	defer f.close()
+	if !f.executable() {
+		s.refuse(c.id, unix.EACCES)
+		return
+	}
+	o, err := s.orderFor(c, f, path)
+	var r Refusal
+	var e unix.Errno
+	switch {
+	case err == nil:
+		s.redirect(c, o)
+	case errors.As(err, &r):
+		s.say(c, r)
+	case errors.As(err, &e):
+		s.refuse(c.id, e)
+	default:
+		s.say(c, Refusal{Key: path, Message: "error: " + err.Error()})
+	}
+}
+
+func (s *server) orderFor(c call, f *file, path string) (*order, error) {
+	content, err := f.reopen()
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	head := make([]byte, headSize)
+	n, err := content.ReadAt(head, 0)
+	if n == 0 && err != nil {
+		return nil, unix.ENOEXEC // empty
+	}
+	switch head = head[:n]; {
+	case isScript(head):
+		return s.script(c, head)
+	case isProgram(head):
+		return s.program(c, content, path)
+	}
+	return nil, unix.ENOEXEC
+}
+
+func (s *server) program(c call, f *os.File, path string) (*order, error) {
+	sealed, err := s.Program(Request{File: f, Path: path, PID: int(c.task)})
+	if err != nil {
+		return nil, err
+	}
+	return &order{Order: runner.Order{Path: sealed}, layer: !s.marked(c.task)}, nil
+}

@@ -1,0 +1,48 @@
+package supervise
+
+import (
+	"cmp"
+	"strings"
+	"unicode"
+
+	"jail/runner"
+)
+
+// say has the command print why it does not run, and end. The caller sees a
+// program that failed: text on standard error is what reaches whoever asked.
+func (s *server) say(c call, r Refusal) {
+	status := r.Status
+	if status == 0 {
+		status = 126
+	}
+	s.redirect(c, &order{Order: runner.Order{Say: "jail: " + s.words(r) + "\n", Status: status}})
+}
+
+// words is the message in full the first time, and short after that.
+func (s *server) words(r Refusal) string {
+	s.mu.Lock()
+	again := s.said[r.Key]
+	s.said[r.Key] = true
+	s.mu.Unlock()
+	if again {
+		return printable(cmp.Or(r.Short, r.Message))
+	}
+	return printable(r.Message)
+}
+
+// printable keeps what comes from a file or a rule from talking to the
+// terminal. Lines stay lines.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+func (s *server) tell(line string) {
+	if s.Tell != nil {
+		s.Tell(printable(line))
+	}
+}

@@ -1,0 +1,113 @@
+package supervise
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// task is a thread of the jail, by its number outside. What is read of it is
+// worth something only if its call still waits afterwards.
+type task int
+
+func (t task) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", int(t), name) }
+
+// read fills b from the task's memory, as far as it goes.
+func (t task) read(b []byte, at uint64) (int, error) {
+	local := []unix.Iovec{{Base: &b[0]}}
+	local[0].SetLen(len(b))
+	return unix.ProcessVMReadv(int(t), local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0)
+}
+
+// maxString is the longest string that execve takes.
+const maxString = 128 << 10
+
+// text reads a string that ends in NUL, up to limit bytes. A read does not
+// cross into a page that may not be there.
+func (t task) text(at uint64, limit int) (string, error) {
+	var out []byte
+	for len(out) < limit {
+		page := make([]byte, min(256, 4096-at%4096))
+		n, err := t.read(page, at)
+		if err != nil {
+			return "", err
+		}
+		if i := bytes.IndexByte(page[:n], 0); i >= 0 {
+			return string(append(out, page[:i]...)), nil
+		}
+		out, at = append(out, page[:n]...), at+uint64(n)
+	}
+	return "", unix.ENAMETOOLONG
+}
+
+// words reads up to n strings of an array that ends in a null pointer.
+func (t task) words(at uint64, n int) []string {
+	var out []string
+	for i := range n {
+		var p [8]byte
+		if k, err := t.read(p[:], at+8*uint64(i)); err != nil || k != 8 {
+			break
+		}
+		address := nativeUint64(p[:])
+		if address == 0 {
+			break
+		}
+		s, err := t.text(address, maxString)
+		if err != nil {
+			break
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// group returns the number of the process that a thread belongs to.
+func (t task) group() (int, error) {
+	n, err := t.status("Tgid:")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(n)
+}
+
+// status returns a field of /proc/TID/status.
+func (t task) status(field string) (string, error) {
+	text, err := os.ReadFile(t.proc("status"))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, field); ok {
+			return strings.TrimSpace(value), nil
+		}
+	}
+	return "", fmt.Errorf("no %s in %s", field, t.proc("status"))
+}
+
+// started tells processes that had the same number apart: the 22nd field of
+// /proc/PID/stat, the 20th after the name.
+func (t task) started() (string, error) {
+	text, err := os.ReadFile(t.proc("stat"))
+	if err != nil {
+		return "", err
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 20 {
+		return "", fmt.Errorf("%s is short", t.proc("stat"))
+	}
+	return fields[19], nil
+}
+
+// descriptor is the mode and the flags of one of the task's descriptors.
+func (t task) descriptor(n int) (flags int, pos int64, err error) {
+	text, err := os.ReadFile(t.proc("fdinfo/" + strconv.Itoa(n)))
+	if err != nil {
+		return 0, 0, err
+	}
+	_, err = fmt.Sscanf(string(text), "pos:\t%d\nflags:\t%o", &pos, &flags)
+	return flags, pos, err
+}
