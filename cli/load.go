@@ -85,7 +85,7 @@ func host() (plan.Host, error) {
 	}
 	h := plan.Host{
 		Home: home, Cwd: cwd, UID: os.Getuid(), Env: os.Environ(), Temp: os.TempDir(),
-		Own: []string{configDir(home), stateDir(home)}, Tree: plan.FindTree(cwd, os.Getuid()),
+		Own: []string{configDir(home), stateDir(home)}, State: stateDir(home), Tree: plan.FindTree(cwd, os.Getuid()),
 	}
 	if h.Temp, err = filepath.EvalSymlinks(h.Temp); err != nil {
 		return plan.Host{}, &plan.Problem{

@@ -51,7 +51,7 @@ const (
 	writeRight = writeFile | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir |
 		ll.AccessFSMakeReg | ll.AccessFSMakeSock | ll.AccessFSMakeFifo | ll.AccessFSMakeSym | ll.AccessFSRefer
 	// fileRights are those that a rule on a file may have.
-	fileRights = readFile | writeFile | ll.AccessFSExecute | ll.AccessFSIoctlDev
+	fileRights = readFile | writeFile | ll.AccessFSExecute | ll.AccessFSIoctlDev | ll.AccessFSResolveUnix
 )
 
 // Compile makes the ruleset of a plan for a Landlock ABI (1 or more).
@@ -122,6 +122,9 @@ func rights(g plan.Grant) llconf.AccessFSSet {
 	}
 	if g.Access&plan.Exec != 0 {
 		r |= ll.AccessFSExecute
+	}
+	if g.Unix {
+		r |= ll.AccessFSResolveUnix
 	}
 	if !g.Dir {
 		r &= fileRights

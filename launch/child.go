@@ -1,6 +1,9 @@
 package launch
 
 import (
+	"cmp"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -17,6 +20,7 @@ type stage struct {
 	order    *os.File // a memory file, still empty
 	report   *os.File // a pipe
 	line     *os.File // a socket
+	hand     *os.File // a socket that descriptors come from
 	signals  <-chan os.Signal
 	terminal terminal
 }
@@ -44,7 +48,7 @@ func startStage(p plan.Plan) (*stage, error) {
 }
 
 // run gives the stage its order and waits for its end.
-func (s *stage) run(p plan.Plan, o order) (status int, err error) {
+func (s *stage) run(p plan.Plan, o order, seals *seals) (status int, err error) {
 	if err := o.write(s.order); err != nil {
 		return 0, err
 	}
@@ -53,10 +57,48 @@ func (s *stage) run(p plan.Plan, o order) (status int, err error) {
 	}
 	go stopAlong(s.line)
 	go passSignals(s.signals, s.line)
+	if seals != nil {
+		go s.supervise(seals)
+	}
 	if err := refused(p, s.report); err != nil {
 		return 0, err
 	}
 	return exitStatus(s.cmd.Wait())
+}
+
+// supervise takes the descriptors and answers the jail's calls. If that can't go
+// on, the listener is closed, and what would have been asked fails.
+func (s *stage) supervise(seals *seals) {
+	ruleset, err := s.take()
+	if err != nil {
+		return // the stage says why it has ended
+	}
+	defer ruleset.Close()
+	listener, err := s.take()
+	if err != nil {
+		return
+	}
+	if err := seals.serve(s.cmd.Process.Pid, listener, ruleset); err != nil {
+		fmt.Fprintf(os.Stderr, "jail: warning: nothing can be executed any more in this jail: %v\n", err)
+	}
+}
+
+// take receives a descriptor.
+func (s *stage) take() (*os.File, error) {
+	space := make([]byte, unix.CmsgSpace(4))
+	n, size, _, _, err := unix.Recvmsg(int(s.hand.Fd()), make([]byte, 1), space, unix.MSG_CMSG_CLOEXEC)
+	if err != nil || n != 1 {
+		return nil, cmp.Or(err, io.EOF)
+	}
+	messages, err := unix.ParseSocketControlMessage(space[:size])
+	if err != nil || len(messages) != 1 {
+		return nil, cmp.Or(err, io.EOF)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, cmp.Or(err, io.EOF)
+	}
+	return os.NewFile(uintptr(fds[0]), "from the jail"), nil
 }
 
 // close ends a stage that is still there, which is one that has started nothing:
@@ -64,6 +106,7 @@ func (s *stage) run(p plan.Plan, o order) (status int, err error) {
 func (s *stage) close() {
 	s.line.Close()
 	s.order.Close()
+	s.hand.Close()
 	if s.cmd.ProcessState == nil {
 		s.cmd.Wait()
 	}
@@ -106,5 +149,10 @@ func (s *stage) descriptors() (files []*os.File, err error) {
 		return nil, err
 	}
 	s.line = os.NewFile(uintptr(pair[0]), "line")
-	return []*os.File{s.order, report, os.NewFile(uintptr(pair[1]), "line")}, nil
+	hand, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	s.hand = os.NewFile(uintptr(hand[0]), "hand")
+	return []*os.File{s.order, report, os.NewFile(uintptr(pair[1]), "line"), os.NewFile(uintptr(hand[1]), "hand")}, nil
 }

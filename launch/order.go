@@ -20,6 +20,9 @@ type order struct {
 	Layout  mounts.Layout
 	Cwd     string
 	Ruleset landlock.Ruleset
+	// Artifacts is the ruleset of the domain in which artifacts run; it is made in
+	// the jail's view and handed to the parent. Nil without a supervisor.
+	Artifacts *landlock.Ruleset
 	Steps   confine.Steps
 	Options Options
 }
@@ -29,6 +32,7 @@ const (
 	orderFD = 3
 	errorFD = 4 // a pipe: what is written there is why nothing was started
 	lineFD  = 5 // a socket to the parent; its end is the parent's end
+	handFD  = 6 // a socket on which the parent is handed descriptors
 )
 
 // memory makes an empty file that is nowhere in the file system.

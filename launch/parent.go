@@ -33,6 +33,12 @@ func supervised(p plan.Plan, path string, argv []string, o Options) (status int,
 		return 0, err
 	}
 	defer remove(temp)
+	var seals *seals
+	if p.Supervised() {
+		p = p.WithSeals()
+		seals = newSeals(stage.hand)
+		defer seals.close()
+	}
 	layout := mounts.Compile(p, temp)
 	if layout.Hides() {
 		if layout.Nothing, err = privateTemp(p.Temp, p.UID); err != nil {
@@ -48,9 +54,14 @@ func supervised(p plan.Plan, path string, argv []string, o Options) (status int,
 		return 0, err
 	}
 	s.Path, s.Argv, s.Env = path, argv, env
-	status, err = stage.run(p, order{
-		Layout: layout, Cwd: p.Cwd, Ruleset: landlock.Compile(layout.Adapt(p), p.ABI), Steps: s, Options: o,
-	})
+	inside := layout.Adapt(p)
+	order := order{Layout: layout, Cwd: p.Cwd, Ruleset: landlock.Compile(inside, p.ABI), Steps: s, Options: o}
+	if seals != nil {
+		seals.plan = inside
+		artifacts := landlock.Compile(inside.ForArtifacts(), p.ABI)
+		order.Artifacts = &artifacts
+	}
+	status, err = stage.run(p, order, seals)
 	if err == nil {
 		changes.End(layout.Unkept(), os.Stderr)
 	}

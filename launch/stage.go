@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jail/landlock"
 	"jail/mounts"
 )
 
@@ -49,6 +50,7 @@ func Stage() int {
 	go i.seen.note(signals)
 	go i.listen()
 	go i.watch(&o.Layout)
+	go serveAttach(&o.Layout)
 	return i.reap()
 }
 
@@ -59,10 +61,29 @@ func (o *order) start() (pid int, err error) {
 		return 0, err
 	}
 	defer unix.Close(o.Steps.Ruleset)
+	if o.Artifacts != nil {
+		if err := handOver(*o.Artifacts); err != nil {
+			return 0, err
+		}
+		o.Steps.Listener = handFD
+	}
 	if pid, err = o.Steps.Start(); err != nil {
 		return 0, startProblem(o.Steps, err)
 	}
 	return pid, nil
+}
+
+// handOver gives the parent the ruleset of artifacts.
+func handOver(rs landlock.Ruleset) error {
+	fd, err := rs.FD()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Sendmsg(handFD, []byte{0}, unix.UnixRights(fd), nil, unix.MSG_NOSIGNAL); err != nil {
+		return fmt.Errorf("handing over the ruleset of artifacts: %w", err)
+	}
+	return nil
 }
 
 // process1 is what init knows while the command runs.

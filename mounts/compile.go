@@ -20,6 +20,11 @@ type Layout struct {
 	Nothing string
 	nothing int // open
 
+	// State is jail's own directory on the host, below which AttachSeals finds what
+	// it puts in place. It need not be there yet; empty if nothing is sealed.
+	State string
+	state stateDir
+
 	Trees  []Tree  // what differs from the rest, outer before inner
 	Covers []Cover // carve-outs, pins of their parents before them
 	Points []Point // mount points to be made in private directories
@@ -117,8 +122,11 @@ func (l Layout) hidden(path string) bool {
 func Compile(p plan.Plan, temp string) Layout {
 	// Devices stay where they are: a pseudo terminal is found beside the very
 	// /dev/ptmx that was opened. Which of them may be used is Landlock's to say.
-	l := Layout{Temp: temp, Trees: []Tree{{Path: dev, Set: deviceFlags}}}
+	l := Layout{Temp: temp, State: p.State, Trees: []Tree{{Path: dev, Set: deviceFlags}}}
 	for g := range p.Grants() { // in the order of paths: outer before inner
+		if g.Path == plan.SealsDir {
+			l.Points = append(l.Points, Point{Path: sealsPoint, Dir: true})
+		}
 		dir, hidden := private(g.Path)
 		if made(g.Path) || !hidden && within(g.Path, dev) {
 			continue
@@ -160,7 +168,7 @@ func (l *Layout) pin(path string, outer Tree) {
 
 // made are the paths that Enter makes anew; their grants are for Landlock.
 func made(path string) bool {
-	return path == tmp || path == varTmp || path == shm || within(path, "/proc")
+	return path == tmp || path == varTmp || path == shm || within(path, "/proc") || path == plan.SealsDir
 }
 
 // Adapt changes the grants as the layout changes the file system: the private

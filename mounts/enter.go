@@ -29,6 +29,9 @@ func (l *Layout) Enter() error {
 			return err
 		}
 	}
+	if err := l.openState(); err != nil {
+		return err
+	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}
@@ -215,9 +218,15 @@ func attach(fd int, path string, id plan.ID) error {
 
 // open opens a real path without following links and compares its identity.
 func open(path string, id plan.ID) (int, error) {
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
+	return openBelow(unix.AT_FDCWD, path, id)
+}
+
+func openBelow(dir int, path string, id plan.ID) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	if dir != unix.AT_FDCWD {
+		how.Resolve |= unix.RESOLVE_BENEATH
+	}
+	fd, err := unix.Openat2(dir, path, &how)
 	if err != nil {
 		return -1, fmt.Errorf("opening %q: %w", path, err)
 	}

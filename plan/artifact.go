@@ -147,16 +147,17 @@ func (p Plan) Supervised() bool {
 	return p.Mounts && (!p.Artifacts.Run.Off || !p.Artifacts.Libraries.Off || len(p.Guides) > 0 || p.ConnectsOnBehalf())
 }
 
-// WithSeals adds the directory of this run's seals.
-func (p Plan) WithSeals(dir string) (Plan, error) {
-	n := newView().lstat(dir)
-	if n.err != nil {
-		return Plan{}, n.err
-	}
+// SealsDir is where the jail finds what this run has sealed. It is a directory
+// that jail makes in the private /run; what lies in it is mounted there, read-only,
+// when the first file is sealed: a run that builds nothing leaves nothing behind.
+const SealsDir = "/run/jail"
+
+// WithSeals grants that directory.
+func (p Plan) WithSeals() Plan {
 	p.grants = append(slices.Clone(p.grants), Grant{
-		Path: dir, Access: Read | Exec, Dir: true, ID: n.id,
-		From: []Use{{Access: Exec, Text: dir, At: Origin{File: "seals of this run"}}},
+		Path: SealsDir, Access: Read | Exec, Dir: true, Made: true,
+		From: []Use{{Access: Exec, Text: SealsDir, At: Origin{File: "seals of this run"}}},
 	})
 	slices.SortFunc(p.grants, func(a, b Grant) int { return strings.Compare(a.Path, b.Path) })
-	return p, nil
+	return p
 }

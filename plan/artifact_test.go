@@ -1,7 +1,8 @@
 package plan_test
 
 import (
-	"os"
+	"net"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -136,14 +137,12 @@ func TestSupervised(t *testing.T) {
 
 func TestWithSeals(t *testing.T) {
 	w := artifactWorld(t)
-	w.dirs("home/state/seal/run")
-	p, err := w.plan("files.write = ['.']").WithSeals(w.path("home/state/seal/run"))
-	w.must(err)
-	if d := cmp.Diff([]string{"read+write B/home/proj", "read+exec B/home/state/seal/run"}, w.grants(p)); d != "" {
-		t.Error(d)
+	p := w.plan("files.write = ['.']").WithSeals()
+	if !slices.Contains(w.grants(p), "read+exec /run/jail") {
+		t.Errorf("grants are %q", w.grants(p))
 	}
-	if _, err := p.WithSeals(w.path("home/none")); !os.IsNotExist(err) {
-		t.Errorf("an absent directory: %v", err)
+	if a := p.Access(plan.SealsDir + "/x/lib"); a != plan.Read|plan.Exec {
+		t.Errorf("seals have %s", a)
 	}
 }
 
@@ -165,6 +164,31 @@ func TestUnixIsHeld(t *testing.T) {
 			if pr.ID == "sockets" && (len(pr.By) != 1 || pr.By[0] != tt.want) {
 				t.Errorf("ABI %d, mounts %t: held by %v", tt.abi, tt.mounts, pr.By)
 			}
+		}
+	}
+}
+
+// A socket of the host that a rule names is granted, to be found and connected to.
+func TestUnixPaths(t *testing.T) {
+	w := newWorld(t)
+	l, err := net.Listen("unix", w.path("out/s"))
+	w.must(err)
+	defer l.Close()
+	w.link("B/out/s", "out/link")
+	p := w.plan("network.unix = ['${B}/out/link', '${B}/out/absent?']")
+	if d := cmp.Diff([]string{"read B/out/s file"}, w.grants(p)); d != "" {
+		t.Error(d)
+	}
+	if len(p.Unix) != 1 || p.Unix[0] != w.path("out/s") {
+		t.Errorf("sockets: %q", p.Unix)
+	}
+	for text, want := range map[string][]string{
+		"network.unix = ['${B}/out']":    {`f:2: "${B}/out" is no socket`, "network.unix names sockets of programs outside; those made inside need no rule"},
+		"network.unix = ['${B}/absent']": {`f:2: "B/absent" does not exist`, `end the path with "?" if it may be absent`},
+	} {
+		_, err := w.compile(text)
+		if d := cmp.Diff(want, w.said(err)); d != "" {
+			t.Errorf("%s: %s", text, d)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 func Compile(pol rules.Policy, h Host) (Plan, error) {
 	c := newCompiler(pol, h)
 	for _, step := range []func() error{
-		c.readMounts, c.grants, c.caches, c.gitDirs, c.sort, c.planted, c.carves, c.tree, c.own, c.absent, c.prove,
+		c.readMounts, c.grants, c.unixPaths, c.caches, c.gitDirs, c.sort, c.planted, c.carves, c.tree, c.own, c.absent, c.prove,
 		c.commands, c.seeds, c.environment, c.artifacts, c.promises,
 	} {
 		if err := step(); err != nil {
@@ -42,6 +42,9 @@ func newCompiler(pol rules.Policy, h Host) *compiler {
 		Options: slices.Collect(pol.Options()),
 	}
 	c.plan.Mounts = c.useMounts()
+	if h.State != "" {
+		c.plan.State, _, _ = c.view.real(h.State)
+	}
 	return c
 }
 
@@ -132,6 +135,25 @@ func (c *compiler) caches() error {
 		c.plan.Env = append(c.plan.Env, cache.Variable+"="+path)
 		if err := c.grant(rules.Grant{Path: dir, Access: Write, By: rules.ByToolchain, From: cache.From}); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// unixPaths grants the host's sockets that the rules name.
+func (c *compiler) unixPaths() error {
+	for _, g := range c.pol.Network().Unix {
+		path, ok := c.absolute(g.Path)
+		real, exists, err := c.view.real(path)
+		if ok && err == nil && exists && c.view.lstat(real).mode&fs.ModeSocket == 0 {
+			return &Problem{At: g.From, What: fmt.Sprintf("%q is no socket", g.Path.Text), Hint: "network.unix names sockets of programs outside; those made inside need no rule"}
+		}
+		if err := c.grant(rules.Grant{Path: g.Path, Access: Read, From: g.From}); err != nil {
+			return err
+		}
+		if i := c.plan.find(c.view, real); exists && i >= 0 {
+			c.plan.grants[i].Unix = true
+			c.plan.Unix = append(c.plan.Unix, real)
 		}
 	}
 	return nil

@@ -35,12 +35,13 @@ type Fact struct {
 
 // Host is what compilation must know about the machine and the caller.
 type Host struct {
-	Home string
-	Cwd  string // real path
-	UID  int
-	Env  []string
-	Temp string   // where private temporary directories are made
-	Own  []string // jail's own directories: never writable inside
+	Home  string
+	Cwd   string // real path
+	UID   int
+	Env   []string
+	Temp  string   // where private temporary directories are made
+	Own   []string // jail's own directories: never writable inside
+	State string   // the one of them for what it keeps: seals and journals
 
 	// ABI is Landlock's version, 0 when there is none; Landlock says why.
 	ABI      int

@@ -19,6 +19,7 @@ type Plan struct {
 	Home     string
 	Cwd      string
 	UID      int
+	State    string // jail's own directory for what it keeps
 	Temp     string // the private TMPDIR is made in this directory
 	ABI      int    // the Landlock version that the rights are chosen for
 	Mounts   bool   // the mounts layer is in use
@@ -31,6 +32,7 @@ type Plan struct {
 	GuardFile    string   // and write it there, for machines
 	Private      []Private
 	Network      Network
+	Unix         []string // real paths of the host's sockets that may be connected to
 	Artifacts    Artifacts
 	Guides       []rules.Guide
 	Limits       []Limit
@@ -56,6 +58,7 @@ type Grant struct {
 	Dir    bool
 	ID     ID   // zero when Create is still to be done
 	Create bool // made at start, mode 0700
+	Unix   bool // a socket of the host that may be connected to
 	Made   bool // mounted by jail in the jail's own namespace: no ID to compare
 	From   []Use
 

@@ -40,7 +40,8 @@ func Compile(p plan.Plan) []Rule {
 	rules = append(rules, cloneFlags()...)
 	rules = append(rules, setIDBits()...)
 	rules = append(rules, arguments()...)
-	return append(rules, sockets(p.Network, p.RefusesUnix())...)
+	rules = append(rules, notified(p)...)
+	return append(rules, sockets(p)...)
 }
 
 // refused are the calls that are refused whatever their arguments.

@@ -1,6 +1,10 @@
 package seccomp
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"jail/plan"
+)
 
 // Notified says which calls wait for the supervisor's answer.
 type Notified struct {
@@ -27,4 +31,24 @@ func (n Notified) Rules() []Rule {
 		add("connect")
 	}
 	return rules
+}
+
+// notified is what waits for the supervisor under a plan.
+func notified(p plan.Plan) []Rule {
+	if !p.Supervised() {
+		return nil
+	}
+	return Notified{
+		Exec:      !p.Artifacts.Run.Off || len(p.Guides) > 0,
+		Libraries: !p.Artifacts.Libraries.Off,
+		Connect:   p.ConnectsOnBehalf(),
+	}.Rules()
+}
+
+// Artifacts is the second filter, of the artifact domain: nil if it needs none.
+func Artifacts(p plan.Plan) []Rule {
+	if !p.Artifacts.Network.Off {
+		return nil
+	}
+	return sockets(p.ForArtifacts())
 }

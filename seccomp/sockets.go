@@ -8,15 +8,17 @@ import (
 
 // sockets decides which socket(2) calls there are:
 //
-//	AF_UNIX     refused unless Landlock ABI 9 or a rule makes it safe
+//	AF_UNIX     with Landlock ABI 9, or by a rule, as it is; with a supervisor, which
+//	            connects on behalf, without datagrams; else refused
 //	AF_INET[6]  stream with TCP, datagram with UDP; MPTCP and UDP only while ports are free
 //	AF_NETLINK  the route protocol, if a rule asks for it
 //	others      EAFNOSUPPORT, as on a kernel without them
 //
 // A filter sees the arguments of socket(2), so what it lets through has the
 // right type for ever. Of socketpair(2) see pairs.
-func sockets(n plan.Network, refuseUnix bool) []Rule {
+func sockets(p plan.Plan) []Rule {
 	var rules []Rule
+	n := p.Network
 	add := func(e unix.Errno, args ...Arg) { rules = append(rules, refuse("socket", e, args...)) }
 
 	families := []uint64{unix.AF_INET, unix.AF_INET6}
@@ -26,8 +28,13 @@ func sockets(n plan.Network, refuseUnix bool) []Rule {
 			add(unix.EPROTONOSUPPORT, low(0, unix.AF_NETLINK), protocol)
 		}
 	}
-	if refuseUnix {
+	switch {
+	case p.RefusesUnix():
 		add(unix.EACCES, low(0, unix.AF_UNIX))
+	case p.ConnectsOnBehalf():
+		for _, kind := range streams() {
+			add(unix.EACCES, low(0, unix.AF_UNIX), kind)
+		}
 	}
 	for _, family := range except(0, familyBits, append(families, unix.AF_UNIX)...) {
 		add(unix.EAFNOSUPPORT, family)
@@ -35,7 +42,7 @@ func sockets(n plan.Network, refuseUnix bool) []Rule {
 	for _, r := range inet(n) {
 		add(r.Errno, append([]Arg{inetFamily()}, r.Args...)...)
 	}
-	rules = append(rules, pairs(refuseUnix)...)
+	rules = append(rules, pairs(p)...)
 	if n.Restricted() {
 		rules = append(rules, fastOpen()...)
 	}
@@ -51,19 +58,23 @@ func sockets(n plan.Network, refuseUnix bool) []Rule {
 // connect(2) answers EISCONN and an address given to sendto(2) is ignored. A
 // datagram socket (SOCK_RAW is another word for it) sends to any address all
 // the same, so it is refused where socket(AF_UNIX) is.
-func pairs(refuseUnix bool) []Rule {
+func pairs(p plan.Plan) []Rule {
 	var rules []Rule
 	for _, family := range except(0, familyBits, unix.AF_UNIX) {
 		rules = append(rules, refuse("socketpair", unix.EAFNOSUPPORT, family))
 	}
-	if !refuseUnix {
+	if !p.RefusesUnix() && !p.ConnectsOnBehalf() {
 		return rules
 	}
-	for _, kind := range except(1, typeBits, unix.SOCK_STREAM, unix.SOCK_SEQPACKET) {
+	for _, kind := range streams() {
 		rules = append(rules, refuse("socketpair", unix.EACCES, kind))
 	}
 	return rules
 }
+
+// streams refuses all types of AF_UNIX sockets but those that connect(2) ties to
+// one peer.
+func streams() []Arg { return except(1, typeBits, unix.SOCK_STREAM, unix.SOCK_SEQPACKET) }
 
 // What these bits can't tell apart, the kernel refuses itself: families from
 // AF_MAX (46) on, and internet protocols from IPPROTO_MAX (263) on.

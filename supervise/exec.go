@@ -86,15 +86,20 @@ func (s *server) isRunner(c call) bool {
 			return false
 		}
 		defer f.close()
-		return inode{f.stat.Dev, f.stat.Ino} == s.runner
+		return s.isRunnerFile(&f.stat)
 	}
 	return s.runs(c.task)
+}
+
+func (s *server) isRunnerFile(st *unix.Stat_t) bool {
+	r := s.runner.Load()
+	return r != nil && *r == inode{st.Dev, st.Ino}
 }
 
 // runs tells whether a task is executing the runner.
 func (s *server) runs(t task) bool {
 	var st unix.Stat_t
-	return unix.Stat(t.proc("exe"), &st) == nil && inode{st.Dev, st.Ino} == s.runner
+	return unix.Stat(t.proc("exe"), &st) == nil && s.isRunnerFile(&st)
 }
 
 // guided stops a command that a rule advises against.

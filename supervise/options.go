@@ -9,9 +9,9 @@ import (
 // Options say what a supervisor does. The functions are called from several
 // goroutines at once.
 type Options struct {
-	// Runner is opened for reading, in the run's own directory, and links
-	// package runner.
-	Runner *os.File
+	// Runner returns a binary that links package runner, opened for reading, where
+	// the jail may execute it. It is asked when the first call is redirected.
+	Runner func() (*os.File, error)
 
 	// Runs is that directory, as the jail sees it: what is executed there is
 	// sealed already.

@@ -3,6 +3,7 @@ package supervise
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -12,12 +13,18 @@ import (
 func (s *server) redirect(c call, o *order) {
 	s.tracers <- struct{}{}
 	defer func() { <-s.tracers }()
+	runner, err := s.openRunner()
+	if err != nil {
+		s.tell("jail: error: " + err.Error())
+		s.refuse(c.id, unix.EACCES)
+		return
+	}
 	group, err := s.expect(c.task, o)
 	if err != nil {
 		s.refuse(c.id, unix.EACCES) // it has ended
 		return
 	}
-	if err := s.turn(c); err != nil {
+	if err := s.turn(c, runner); err != nil {
 		s.forget(group, o)
 		s.untraceable(c, err)
 	}
@@ -26,8 +33,8 @@ func (s *server) redirect(c call, o *order) {
 // turn has the call made again as execveat of the runner. Nothing is written to
 // the caller's memory: a child of vfork shares its parent's, and below the
 // stack pointer a Go program has what it needs.
-func (s *server) turn(c call) error {
-	fd, err := s.listener.Give(c.id, int(s.Runner.Fd()))
+func (s *server) turn(c call, runner *os.File) error {
+	fd, err := s.listener.Give(c.id, int(runner.Fd()))
 	if err != nil {
 		return fmt.Errorf("giving the runner: %w", err)
 	}
@@ -49,6 +56,19 @@ func (s *server) turn(c call) error {
 		valid = s.listener.Restart(c.id) == nil
 	}
 	return finish(c, fd, valid)
+}
+
+func (s *server) openRunner() (*os.File, error) {
+	f, err := s.Runner()
+	if err != nil || s.runner.Load() != nil {
+		return f, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return nil, err
+	}
+	s.runner.Store(&inode{st.Dev, st.Ino})
+	return f, nil
 }
 
 // finish waits for the stop, changes the registers and lets the task go.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -16,7 +17,7 @@ type server struct {
 	Options
 	listener seccomp.Listener
 	root     int // the jail's root directory; no call that changes it is left
-	runner   inode
+	runner   atomic.Pointer[inode] // nil before the first is given
 	mark     uint64 // the hard RLIMIT_LOCKS of what is in the artifact domain
 
 	mu     sync.Mutex
@@ -38,11 +39,6 @@ func Serve(listener seccomp.Listener, o Options) error {
 		Options: o, listener: listener, root: -1, mark: 1<<62 | rand.Uint64()>>3,
 		orders: map[int]*order{}, said: map[string]bool{}, tracers: make(chan struct{}, maxTracers),
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(o.Runner.Fd()), &st); err != nil {
-		return err
-	}
-	s.runner = inode{st.Dev, st.Ino}
 	// Waking this thread on the caller's CPU needs it to be one thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

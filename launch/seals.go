@@ -1,0 +1,225 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"jail/mounts"
+	"jail/plan"
+	"jail/runner"
+	"jail/seal"
+	"jail/seccomp"
+	"jail/supervise"
+)
+
+// seals is where this run keeps what it has sealed, and who seals it. Nothing is
+// made before the first file is sealed.
+type seals struct {
+	plan plan.Plan // as the jail sees the file system
+	hand *os.File  // to init
+	root *os.File  // the jail's root directory
+
+	opening sync.Mutex
+	failed  error
+	store   *seal.Store
+	run     *seal.Run
+	runner  *os.File // jail's own binary, where the jail may execute it
+}
+
+func newSeals(hand *os.File) *seals { return &seals{hand: hand} }
+
+// open makes the run's directory and has init put it in place, once.
+func (s *seals) open() error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.runner == nil && s.failed == nil {
+		if err := s.make(); err != nil {
+			s.failed = sealsProblem(s.plan.State, err)
+		}
+	}
+	return s.failed
+}
+
+func (s *seals) make() (err error) {
+	if s.store, err = seal.Open(s.plan.State, 0); err != nil {
+		return err
+	}
+	if s.run, err = s.store.NewRun(); err != nil {
+		return err
+	}
+	s.run.Options = seal.Options{Root: s.root, MayList: func(dir string) bool { return s.plan.Access(dir)&plan.Read != 0 }}
+	exe, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer exe.Close()
+	path, err := s.run.AddRunner(exe)
+	if err != nil {
+		return err
+	}
+	if err := attach(s.hand, s.run.Dir()); err != nil {
+		return err
+	}
+	// On the jail's own mount: Landlock judges it by the way to it.
+	s.runner, err = os.Open(fmt.Sprintf("/proc/self/fd/%d%s", s.root.Fd(), s.inside(path)))
+	return err
+}
+
+// openRunner returns the runner to be given to a caller of execve.
+func (s *seals) openRunner() (*os.File, error) {
+	err := s.open()
+	return s.runner, err
+}
+
+// inside is the name in the jail of a file of the run's directory.
+func (s *seals) inside(path string) string {
+	return mounts.SealsPath(strings.TrimPrefix(path, s.run.Dir()))
+}
+
+// sealsProblem says where seals would have been, and what can be done.
+func sealsProblem(dir string, err error) error {
+	var p *seal.Problem
+	if errors.As(err, &p) {
+		return fmt.Errorf("%s\njail: hint: %s", p.What, p.Hint)
+	}
+	return fmt.Errorf("%q, where copies of what is built here are kept: %w\njail: hint: set XDG_STATE_HOME to a directory on a file system that is writable and not noexec", dir, plan.Cause(err))
+}
+
+func (s *seals) close() {
+	if s.runner != nil {
+		s.runner.Close()
+	}
+	if s.run != nil {
+		s.run.Close()
+	}
+	if s.store != nil {
+		s.store.Close()
+	}
+}
+
+// domain is what artifacts run under.
+func (s *seals) domain(ruleset *os.File) (d supervise.Domain, err error) {
+	a := s.plan.Artifacts
+	d = supervise.Domain{Ruleset: ruleset, Drop: a.Drop}
+	if rules := seccomp.Artifacts(s.plan); len(rules) > 0 {
+		if d.Filter, err = seccomp.Program(rules); err != nil {
+			return d, err
+		}
+	}
+	for _, l := range limits(a.Limits) {
+		d.Limits = append(d.Limits, runner.Limit(l))
+	}
+	return d, nil
+}
+
+// serve answers the jail's calls until all of it has ended. Whatever goes wrong,
+// a call that nobody answers fails.
+func (s *seals) serve(init int, listener, ruleset *os.File) error {
+	l := seccomp.NewListener(int(listener.Fd()))
+	defer l.Close()
+	d, err := s.domain(ruleset)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenFile(fmt.Sprintf("/proc/%d/root", init), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return fmt.Errorf("the jail's root directory: %w", err)
+	}
+	defer root.Close()
+	s.root = root
+	o := supervise.Options{
+		Runner: s.openRunner, Runs: plan.SealsDir, Domain: d, Guides: guides(s.plan),
+		Writable: func(path string) bool { return s.plan.Access(path)&plan.Write != 0 },
+		Sockets:  supervise.Sockets{Allowed: s.plan.Unix},
+		Tell:     func(line string) { fmt.Fprintln(os.Stderr, line) },
+	}
+	if !s.plan.Artifacts.Run.Off {
+		o.Program = s.program
+	}
+	if !s.plan.Artifacts.Libraries.Off {
+		o.Library = s.library
+	}
+	return supervise.Serve(l, o)
+}
+
+// guides words the advice of rule files.
+func guides(p plan.Plan) []supervise.Guide {
+	var out []supervise.Guide
+	for _, g := range p.Guides {
+		out = append(out, supervise.Guide{Words: g.Match, Refusal: supervise.Refusal{
+			Key: g.From.String(), Message: g.Message, Short: fmt.Sprintf("%s: see above (%s)", g.Match[0], g.From), Status: uint8(g.Status),
+		}})
+	}
+	return out
+}
+
+func (s *seals) program(r supervise.Request) (string, error) {
+	if d, ok := s.plan.Artifacts.Denies(r.Path); ok {
+		s.record(r, seal.Sealed{}, "refused", d.At.String())
+		return "", refusedFile(r, fmt.Sprintf("[artifact] deny at %s", d.At))
+	}
+	if err := s.open(); err != nil {
+		return "", err
+	}
+	sealed, err := s.run.Program(r.File, r.Path)
+	return s.answer(r, sealed, err)
+}
+
+func (s *seals) library(r supervise.Request) (string, error) {
+	if d, ok := s.plan.Artifacts.Denies(r.Path); ok {
+		s.record(r, seal.Sealed{}, "refused", d.At.String())
+		return "", refusedFile(r, fmt.Sprintf("[artifact] deny at %s", d.At))
+	}
+	if err := s.open(); err != nil {
+		return "", err
+	}
+	sealed, err := s.run.Library(r.File)
+	return s.answer(r, sealed, err)
+}
+
+// answer records what became of a file, and words a refusal for who asked.
+func (s *seals) answer(r supervise.Request, sealed seal.Sealed, err error) (string, error) {
+	var refused *seal.Refusal
+	switch {
+	case err == nil && sealed.Cached:
+		s.record(r, sealed, "cached", "")
+		return s.inside(sealed.Path), nil
+	case err == nil:
+		s.record(r, sealed, "sealed", "")
+		return s.inside(sealed.Path), nil
+	case !errors.As(err, &refused):
+		s.record(r, sealed, "failed", err.Error())
+		return "", fmt.Errorf("%q could not be sealed: %w", r.Path, err)
+	}
+	s.record(r, sealed, "refused", refused.Error())
+	switch refused.Reason {
+	case seal.Busy, seal.Changing:
+		return "", unix.ETXTBSY // what the kernel says, and what callers retry on
+	case seal.NotRegular, seal.Unreadable:
+		return "", unix.EACCES
+	}
+	return "", refusedFile(r, refused.Error())
+}
+
+func refusedFile(r supervise.Request, why string) error {
+	return supervise.Refusal{Key: r.Path, Message: fmt.Sprintf("%q is not run: %s", r.Path, why), Short: fmt.Sprintf("%q is not run", r.Path)}
+}
+
+// record writes a line of the journal. One that can't be written is no reason to
+// refuse: the journal says itself when it is full.
+func (s *seals) record(r supervise.Request, sealed seal.Sealed, decision, rule string) {
+	parent, _ := os.Readlink("/proc/" + strconv.Itoa(r.PID) + "/exe")
+	if s.open() != nil {
+		return
+	}
+	s.run.Journal().Write(seal.Entry{
+		Time: time.Now(), PID: r.PID, Parent: parent, Path: r.Path, Digest: sealed.Digest, Size: sealed.Size, Decision: decision, Rule: rule,
+	})
+}
