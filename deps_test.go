@@ -134,7 +134,7 @@ func TestPackagesAreListed(t *testing.T) {
 func TestCgoAndUnsafe(t *testing.T) {
 	may := map[string][]string{
 		"C":                                    {"seccomp", "confine", "runner"},
-		"unsafe":                               {"seccomp", "mounts", "confine"},
+		"unsafe":                               {"seccomp", "mounts", "confine", "supervise"},
 		"github.com/seccomp/libseccomp-golang": {"seccomp"},
 		"plugin":                               {},
 	}

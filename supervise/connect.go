@@ -1,9 +1,111 @@
 package supervise
 
 import (
-	"jail/seccomp"
+	"encoding/binary"
+	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"jail/seccomp"
 )
 
-func (s *server) connect(n seccomp.Notification) { s.refuse(n.ID, unix.EACCES) }
+// maxAddress is the longest address that connect takes (struct sockaddr_storage).
+const maxAddress = 128
+
+// connect makes every connection on behalf. None is left to the kernel, not even
+// on an internet socket: while it waits another thread can put a unix socket in
+// the descriptor's place, and another address behind the pointer.
+func (s *server) connect(n seccomp.Notification) {
+	t, number := task(n.PID), int(int32(n.Args[0]))
+	length := int32(n.Args[2])
+	if length < 0 || length > maxAddress {
+		s.refuse(n.ID, unix.EINVAL)
+		return
+	}
+	address := make([]byte, max(length, 1))
+	k, err := t.read(address, n.Args[1])
+	if length > 0 && (err != nil || k != len(address)) {
+		s.refuse(n.ID, unix.EFAULT)
+		return
+	}
+	go func() { s.refuse(n.ID, s.connectTo(n.ID, t, number, address[:length])) }()
+}
+
+// connectTo connects a task's socket and returns the errno.
+func (s *server) connectTo(id uint64, t task, number int, address []byte) unix.Errno {
+	socket, err := t.socket(number)
+	if err != nil {
+		return errno(err)
+	}
+	defer unix.Close(socket)
+	if !s.listener.Valid(id) {
+		return unix.EINTR // nobody hears it
+	}
+	domain, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	switch {
+	case err != nil:
+		return errno(err) // ENOTSOCK
+	case domain == unix.AF_UNIX:
+		return s.connectUnix(id, t, number, socket, address)
+	}
+	return s.connectPort(socket, address)
+}
+
+// socket is the caller's own, not a copy: what is done to it is done there.
+func (t task) socket(number int) (int, error) {
+	group, err := t.group()
+	if err != nil {
+		return -1, err
+	}
+	process, err := unix.PidfdOpen(group, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(process)
+	return unix.PidfdGetfd(process, number, 0)
+}
+
+// connectPort connects the caller's socket from here. The jail's rules for ports
+// are put on the thread that does it: the kernel holds them, as it does for the
+// jail. The thread ends with the goroutine, for it is not unlocked.
+//
+// A blocking connect is left by fatal signals only.
+func (s *server) connectPort(socket int, address []byte) unix.Errno {
+	if s.Sockets.Ports != nil {
+		runtime.LockOSThread()
+		if err := restrict(int(s.Sockets.Ports.Fd())); err != nil {
+			return errno(err)
+		}
+	}
+	e := connectRaw(socket, address)
+	if e == unix.EINTR {
+		e = finishConnect(socket)
+	}
+	return e
+}
+
+func restrict(ruleset int) error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	if _, _, e := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); e != 0 {
+		return e
+	}
+	return nil
+}
+
+// errno is what a caller is told of an error of a system call made for it.
+func errno(err error) unix.Errno {
+	if e, ok := err.(unix.Errno); ok {
+		return e
+	}
+	return unix.EACCES
+}
+
+// family is AF_UNSPEC for an address that is too short to have one.
+func family(address []byte) int {
+	if len(address) < 2 {
+		return unix.AF_UNSPEC
+	}
+	return int(binary.NativeEndian.Uint16(address))
+}

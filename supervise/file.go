@@ -116,8 +116,11 @@ func (s *server) lookup(t task, dir int32, path string, flags uint64) (*file, er
 	if path == "" {
 		return t.openFD(int(dir))
 	}
-	if n, ok := descriptorName(path); ok {
-		return t.openFD(n)
+	// What follows /proc/self would be looked up in this process.
+	if n, rest, ok := descriptorName(path); ok {
+		if dir, path = int32(n), rest; rest == "" {
+			return t.openFD(n)
+		}
 	}
 	if !strings.HasPrefix(path, "/") {
 		name := "cwd"
@@ -133,13 +136,15 @@ func (s *server) lookup(t task, dir int32, path string, flags uint64) (*file, er
 	return s.open(path, flags)
 }
 
-// descriptorName recognises the names of one's own descriptors.
-func descriptorName(path string) (int, bool) {
+// descriptorName recognises the names of one's own descriptors, and what is
+// below one.
+func descriptorName(path string) (n int, rest string, ok bool) {
 	for _, dir := range []string{"/proc/self/fd/", "/dev/fd/", "/proc/thread-self/fd/"} {
-		if rest, ok := strings.CutPrefix(path, dir); ok {
-			n, err := strconv.Atoi(rest)
-			return n, err == nil && n >= 0
+		if name, found := strings.CutPrefix(path, dir); found {
+			number, rest, _ := strings.Cut(name, "/")
+			n, err := strconv.Atoi(number)
+			return n, strings.TrimLeft(rest, "/"), err == nil && n >= 0
 		}
 	}
-	return 0, false
+	return 0, "", false
 }

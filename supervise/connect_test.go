@@ -1,0 +1,198 @@
+package supervise
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// outside listens like a daemon of the host and counts who speaks to it.
+func outside(t *testing.T, network, address string) *atomic.Int32 {
+	t.Helper()
+	l, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	var spoken atomic.Int32
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("secret"))
+			if n, _ := c.Read(make([]byte, 1)); n == 1 {
+				spoken.Add(1)
+			}
+			c.Close()
+		}
+	}()
+	return &spoken
+}
+
+const python = "import socket, os, sys, errno, threading, time\n"
+
+// dialling is a line of Python: what connect says, and what is read.
+func dialling(address string) string {
+	return fmt.Sprintf(`
+s = socket.socket(socket.AF_UNIX)
+try:
+    s.connect(%s)
+    s.send(b"x")
+    print(s.recv(9).decode())
+except OSError as e: print(errno.errorcode[e.errno])
+`, address)
+}
+
+func TestUnixOutside(t *testing.T) {
+	c := newCell(t)
+	path := filepath.Join(c.runs, "daemon")
+	spoken := outside(t, "unix", path)
+	abstract := fmt.Sprintf("@supervise-%d", os.Getpid())
+	outside(t, "unix", abstract)
+	text := python + dialling(fmt.Sprintf("%q", path)) + dialling(fmt.Sprintf(`"\0%s"`, abstract[1:]))
+	c.notify.Connect = false
+	c.want(c.run("/usr/bin/python3", "-c", text), "secret\nsecret\n") // the control
+	c.notify.Connect = true
+	before := spoken.Load()
+	c.want(c.run("/usr/bin/python3", "-c", text), "EACCES\nEACCES\n")
+	if spoken.Load() != before {
+		t.Error("the daemon was spoken to")
+	}
+	c.Options.Sockets.Allowed = []string{path}
+	c.want(c.run("/usr/bin/python3", "-c", text), "secret\nEACCES\n")
+}
+
+// listening defines inside and answers each caller with the credentials' user and
+// what was sent.
+const listening = `
+def serve(l):
+    while True:
+        a, _ = l.accept()
+        a.sendall(b"<" + a.recv(99) + b">")
+        a.close()
+def listen(address, n=5):
+    l = socket.socket(socket.AF_UNIX); l.bind(address); l.listen(n)
+    threading.Thread(target=serve, args=(l,), daemon=True).start()
+def call(s, address):
+    try: s.connect(address); s.send(b"hi"); return s.recv(99).decode()
+    except OSError as e: return errno.errorcode[e.errno]
+`
+
+func TestUnixInside(t *testing.T) {
+	c := newCell(t)
+	c.want(c.run("/usr/bin/python3", "-c", python+listening+`
+listen("x.sock"); listen("\0inside"); os.mkdir("d"); os.symlink("../x.sock", "d/l")
+new = lambda: socket.socket(socket.AF_UNIX)
+print(call(new(), "x.sock"), call(new(), os.getcwd() + "/x.sock"), call(new(), "\0inside"), call(new(), "d/l"))
+fd = os.open(".", os.O_RDONLY); print(call(new(), "/proc/self/fd/%d/x.sock" % fd))
+print(call(new(), "nowhere"), call(new(), "d"))
+s = new(); s.setblocking(False); s.connect("x.sock"); print(s.getblocking(), os.get_inheritable(s.fileno())); s.setblocking(True); s.send(b"b"); print(s.recv(9).decode())
+print(call(s, "x.sock"))
+s = new(); s.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1); os.set_inheritable(s.fileno(), True); s.settimeout(7)
+s.connect("x.sock"); print(s.getsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED), os.get_inheritable(s.fileno()))
+s = new(); s.bind("mine"); print(call(s, "x.sock"))
+l = socket.socket(socket.AF_UNIX); l.bind("full"); l.listen(0)
+a = new(); a.connect("full"); b = new(); b.setblocking(False)
+try: b.connect("full")
+except OSError as e: print(errno.errorcode[e.errno])
+w = new(); t = threading.Thread(target=lambda: (w.connect("full"), print("at last"))); t.start()
+time.sleep(.1); l.accept(); t.join()
+try: os.close(0); s = socket.socket(fileno=os.dup(1))
+except OSError as e: print(errno.errorcode[e.errno])
+`), "<hi> <hi> <hi> <hi>\n<hi>\nENOENT ECONNREFUSED\nFalse False\n<b>\nEISCONN\n1 True\nEACCES\nEAGAIN\nat last\nENOTSOCK\n")
+}
+
+func TestInternet(t *testing.T) {
+	c := newCell(t)
+	c.want(c.run("/usr/bin/python3", "-c", python+`
+l = socket.create_server(("127.0.0.1", 0)); port = l.getsockname()[1]
+s = socket.create_connection(("127.0.0.1", port)); print(s.getpeername()[1] == port)
+s = socket.socket(); s.setblocking(False); print(errno.errorcode.get(s.connect_ex(("127.0.0.1", port)), 0))
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.connect(("127.0.0.1", 9)); print(u.getpeername())
+l.close(); print(errno.errorcode[socket.socket().connect_ex(("127.0.0.1", port))])
+`), "True\nEINPROGRESS\n('127.0.0.1', 9)\nECONNREFUSED\n")
+}
+
+// swapping is a C program: one thread connects descriptor 100, the other puts a
+// unix socket in its place, and the daemon's address in the place of the other.
+// It prints how often the unix socket was connected.
+const swapping = `
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+static struct sockaddr_un local = { AF_UNIX };
+static struct sockaddr_in inet = { AF_INET };
+static union { struct sockaddr_un u; struct sockaddr_in i; } where;
+static volatile int u, i, stop, swaps;
+static void *swap(void *x) {
+	for (; !stop; swaps++) {
+		memcpy(&where, &inet, sizeof inet); dup2(i, 100);
+		for (volatile int k = 0; k < 2000; k++);
+		memcpy(&where, &local, sizeof local); dup2(u, 100);
+		for (volatile int k = 0; k < 2000; k++);
+	}
+	return x;
+}
+int main(int argc, char **argv) {
+	socklen_t n = sizeof inet;
+	pthread_t t;
+	int l = socket(AF_INET, SOCK_STREAM, 0), tries = 0, won = 0;
+	inet.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	bind(l, (void *)&inet, n); listen(l, 4096); getsockname(l, (void *)&inet, &n);
+	strcpy(local.sun_path, argv[1]);
+	u = socket(AF_UNIX, SOCK_STREAM, 0); i = socket(AF_INET, SOCK_STREAM, 0);
+	pthread_create(&t, 0, swap, 0);
+	for (time_t end = time(0) + 3; time(0) < end; tries++) {
+		struct sockaddr_un peer; socklen_t m = sizeof peer;
+		connect(100, (void *)&where, sizeof where.u);
+		if (getpeername(u, (void *)&peer, &m) == 0) won += send(u, "x", 1, 0);
+		m = sizeof peer;
+		if (getpeername(100, (void *)&peer, &m) == 0 && peer.sun_family == AF_UNIX) won++;
+		dup2(socket(AF_INET, SOCK_STREAM, 0), i); close(i + 1);
+	}
+	stop = 1; pthread_join(t, 0);
+	printf("%d %d\n", tries > 100 && swaps > 100, won > 0);
+}
+`
+
+func TestConnectRace(t *testing.T) {
+	c := newCell(t)
+	path := filepath.Join(c.runs, "daemon")
+	spoken := outside(t, "unix", path)
+	c.want(c.shell("cat > s.c <<'E'"+swapping+"E\ngcc -O1 -pthread -o s s.c && ./s "+path), "1 0\n")
+	if spoken.Load() > 0 {
+		t.Error("the daemon was spoken to")
+	}
+}
+
+// A port rule holds although the connection is made outside.
+func TestPortRule(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := newCell(t)
+	text := python + fmt.Sprintf(`print(errno.errorcode.get(socket.socket().connect_ex(("127.0.0.1", %d)), "connected"))`, l.Addr().(*net.TCPAddr).Port)
+	c.want(c.run("/usr/bin/python3", "-c", text), "connected\n")
+	attr := [2]uint64{0, 2} // LANDLOCK_ACCESS_NET_CONNECT_TCP
+	fd, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), 16, 0)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	c.Options.Sockets.Ports = os.NewFile(fd, "ruleset")
+	c.want(c.run("/usr/bin/python3", "-c", text), "EACCES\n")
+}
