@@ -85,6 +85,14 @@ func split(rule PathRule, g plan.Grant) PathRule {
 	return rule
 }
 
+// Connections is the part of a plan's ruleset that is about connecting, for the
+// thread that connects in the jail's place. ok is false when it restricts nothing.
+func Connections(p plan.Plan, abi int) (rs Ruleset, ok bool) {
+	all := Compile(p, abi)
+	rs = Ruleset{Handled: llconf.Config{HandledAccessNet: all.Handled.HandledAccessNet & ll.AccessNetConnectTCP}, Connect: all.Connect}
+	return rs, rs.Handled.HandledAccessNet != 0
+}
+
 // handled is everything that the ABI knows, less what the rules leave open.
 func handled(n plan.Network, abi int) llconf.Config {
 	all := []llconf.Config{

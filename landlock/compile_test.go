@@ -188,3 +188,21 @@ func TestCompileZero(t *testing.T) {
 		t.Errorf("%+v", rs)
 	}
 }
+
+// Connections has the ports to connect to and nothing of the file system.
+func TestConnections(t *testing.T) {
+	p, _ := compile(t, "network = { connect = [443], bind = [80] }")
+	rs, ok := landlock.Connections(p, 7)
+	if !ok || len(rs.Paths) > 0 || rs.Handled.HandledAccessFS != 0 || len(rs.Bind) > 0 {
+		t.Errorf("%t %+v", ok, rs)
+	}
+	if d := cmp.Diff([]uint16{443}, rs.Connect); d != "" {
+		t.Error(d)
+	}
+	for text, abi := range map[string]int{"": 7, "network.bind = [80]": 7, "network.connect = [443]": 3} {
+		p, _ := compile(t, text)
+		if rs, ok := landlock.Connections(p, abi); ok {
+			t.Errorf("%q, ABI %d: %+v", text, abi, rs)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jail/landlock"
 	"jail/mounts"
 	"jail/plan"
 	"jail/runner"
@@ -134,10 +135,14 @@ func (s *seals) serve(init int, listener, ruleset *os.File) error {
 	}
 	defer root.Close()
 	s.root = root
+	ports, err := s.ports()
+	if err != nil {
+		return err
+	}
 	o := supervise.Options{
 		Runner: s.openRunner, Runs: plan.SealsDir, Domain: d, Guides: guides(s.plan),
 		Writable: func(path string) bool { return s.plan.Access(path)&plan.Write != 0 },
-		Sockets:  supervise.Sockets{Allowed: s.plan.Unix},
+		Sockets:  supervise.Sockets{Allowed: s.plan.Unix, Ports: ports},
 		Tell:     func(line string) { fmt.Fprintln(os.Stderr, line) },
 	}
 	if !s.plan.Artifacts.Run.Off {
@@ -147,6 +152,17 @@ func (s *seals) serve(init int, listener, ruleset *os.File) error {
 		o.Library = s.library
 	}
 	return supervise.Serve(l, o)
+}
+
+// ports is the ruleset under which connections are made on behalf, nil if the
+// rules leave ports alone.
+func (s *seals) ports() (*os.File, error) {
+	rs, ok := landlock.Connections(s.plan, s.plan.ABI)
+	if !ok {
+		return nil, nil
+	}
+	fd, err := rs.FD()
+	return os.NewFile(uintptr(fd), "ports"), err
 }
 
 // guides words the advice of rule files.
