@@ -28,27 +28,28 @@ func (s *server) connect(n seccomp.Notification) {
 		s.refuse(n.ID, unix.EFAULT)
 		return
 	}
-	go func() { s.refuse(n.ID, s.connectTo(n.ID, t, number, address[:length])) }()
+	s.work.Go(func() { s.connectTo(n.ID, t, number, address[:length]) })
 }
 
-// connectTo connects a task's socket and returns the errno.
-func (s *server) connectTo(id uint64, t task, number int, address []byte) unix.Errno {
+// connectTo connects a task's socket and answers.
+func (s *server) connectTo(id uint64, t task, number int, address []byte) {
 	socket, err := t.socket(number)
 	if err != nil {
-		return errno(err)
-	}
-	defer unix.Close(socket)
-	if !s.listener.Valid(id) {
-		return unix.EINTR // nobody hears it
+		s.refuse(id, errno(err))
+		return
 	}
 	domain, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	switch {
+	case !s.listener.Valid(id): // the number may be another's: of somebody outside
 	case err != nil:
-		return errno(err) // ENOTSOCK
+		s.refuse(id, errno(err)) // ENOTSOCK
 	case domain == unix.AF_UNIX:
-		return s.connectUnix(id, t, number, socket, address)
+		s.refuse(id, s.connectUnix(id, t, number, socket, address))
+	default:
+		go s.connectPort(id, socket, address) // as long as it takes
+		return
 	}
-	return s.connectPort(socket, address)
+	unix.Close(socket)
 }
 
 // socket is the caller's own, not a copy: what is done to it is done there.
@@ -70,18 +71,20 @@ func (t task) socket(number int) (int, error) {
 // jail. The thread ends with the goroutine, for it is not unlocked.
 //
 // A blocking connect is left by fatal signals only.
-func (s *server) connectPort(socket int, address []byte) unix.Errno {
+func (s *server) connectPort(id uint64, socket int, address []byte) {
+	defer unix.Close(socket)
 	if s.Sockets.Ports != nil {
 		runtime.LockOSThread()
 		if err := restrict(int(s.Sockets.Ports.Fd())); err != nil {
-			return errno(err)
+			s.refuse(id, errno(err))
+			return
 		}
 	}
 	e := connectRaw(socket, address)
 	if e == unix.EINTR {
 		e = finishConnect(socket)
 	}
-	return e
+	s.refuse(id, e)
 }
 
 func restrict(ruleset int) error {

@@ -15,6 +15,11 @@
 // That an artifact runs in the artifact domain: see package runner. A guide is
 // advice.
 //
+// That a call is never EINTR for being watched: a signal whose handler was
+// installed without SA_RESTART ends a wait in the few microseconds before the
+// call is received here. After that only fatal signals do, so a blocking
+// connect to the internet is left by no handler.
+//
 // # Needs
 //
 // seccomp user notification with added descriptors (Linux 5.9; without

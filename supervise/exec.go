@@ -44,7 +44,7 @@ func (s *server) execute(c call) {
 		f.close()
 		s.executable(c, path)
 	case s.upgradable(f, path):
-		go s.upgrade(c, f, path)
+		s.work.Go(func() { s.upgrade(c, f, path) })
 	default:
 		f.close()
 		s.notExecutable(c, path)
@@ -63,14 +63,14 @@ func (s *server) executable(c call, path string) {
 		s.pass(c.id)
 		return
 	}
-	go s.redirect(c, &order{Order: runner.Order{Path: path}, layer: true})
+	s.work.Go(func() { s.redirect(c, &order{Order: runner.Order{Path: path}, layer: true}) })
 }
 
 // notExecutable says why, if a rule has something to say.
 func (s *server) notExecutable(c call, path string) {
 	if s.Denied != nil {
 		if r, ok := s.Denied(path); ok {
-			go s.say(c, r)
+			s.work.Go(func() { s.say(c, r) })
 			return
 		}
 	}
@@ -116,7 +116,7 @@ func (s *server) guided(c call, path string) bool {
 			argv = c.task.words(c.argv, 64)
 		}
 		if g.matches(argv) {
-			go s.say(c, g.Refusal)
+			s.work.Go(func() { s.say(c, g.Refusal) })
 			return true
 		}
 	}

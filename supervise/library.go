@@ -36,11 +36,11 @@ func (s *server) library(n *seccomp.Notification) {
 		s.pass(c.id)
 		return
 	}
-	go func() {
+	s.work.Go(func() {
 		defer f.close()
 		s.exchange(c, f, path)
 		s.pass(c.id)
-	}()
+	})
 }
 
 // exchange seals a shared object and puts the seal in the descriptor's place.

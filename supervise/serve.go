@@ -16,15 +16,16 @@ import (
 type server struct {
 	Options
 	listener seccomp.Listener
-	root     int // the jail's root directory; no call that changes it is left
+	root     int                   // the jail's root directory; no call that changes it is left
 	runner   atomic.Pointer[inode] // nil before the first is given
-	mark     uint64 // the hard RLIMIT_LOCKS of what is in the artifact domain
+	mark     uint64                // the hard RLIMIT_LOCKS of what is in the artifact domain
 
 	mu     sync.Mutex
 	orders map[int]*order  // by process
 	said   map[string]bool // refusals by key
 
 	tracers chan struct{}
+	work    sync.WaitGroup // what uses root and the runner
 }
 
 type inode struct{ dev, ino uint64 }
@@ -42,7 +43,12 @@ func Serve(listener seccomp.Listener, o Options) error {
 	// Waking this thread on the caller's CPU needs it to be one thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	return s.loop()
+	err := s.loop()
+	s.work.Wait()
+	if s.root >= 0 {
+		unix.Close(s.root)
+	}
+	return err
 }
 
 func (s *server) loop() error {
