@@ -23,8 +23,8 @@ type order struct {
 	// Artifacts is the ruleset of the domain in which artifacts run; it is made in
 	// the jail's view and handed to the parent. Nil without a supervisor.
 	Artifacts *landlock.Ruleset
-	Steps   confine.Steps
-	Options Options
+	Steps     confine.Steps
+	Options   Options
 }
 
 // The descriptors that a stage finds open.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,7 +50,7 @@ func (s *seals) open() error {
 }
 
 func (s *seals) make() (err error) {
-	if s.store, err = seal.Open(s.plan.State, 0); err != nil {
+	if s.store, err = seal.Open(filepath.Join(s.plan.State, "seal"), 0); err != nil {
 		return err
 	}
 	if s.run, err = s.store.NewRun(); err != nil {
@@ -82,6 +83,15 @@ func (s *seals) openRunner() (*os.File, error) {
 // inside is the name in the jail of a file of the run's directory.
 func (s *seals) inside(path string) string {
 	return mounts.SealsPath(strings.TrimPrefix(path, s.run.Dir()))
+}
+
+// original is what a seal in the jail was made of.
+func (s *seals) original(path string) (string, bool) {
+	rel, ok := strings.CutPrefix(path, mounts.SealsPath("")+"/")
+	if !ok || s.open() != nil {
+		return "", false
+	}
+	return s.run.Original(filepath.Join(s.run.Dir(), rel))
 }
 
 // sealsProblem says where seals would have been, and what can be done.
@@ -140,7 +150,7 @@ func (s *seals) serve(init int, listener, ruleset *os.File) error {
 		return err
 	}
 	o := supervise.Options{
-		Runner: s.openRunner, Runs: plan.SealsDir, Domain: d, Guides: guides(s.plan),
+		Runner: s.openRunner, Runs: plan.SealsDir, Original: s.original, Domain: d, Guides: guides(s.plan),
 		Writable: func(path string) bool { return s.plan.Access(path)&plan.Write != 0 },
 		Sockets:  supervise.Sockets{Allowed: s.plan.Unix, Ports: ports},
 		Tell:     func(line string) { fmt.Fprintln(os.Stderr, line) },

@@ -56,14 +56,33 @@ func (s *server) upgradable(f *file, path string) bool {
 	return s.Program != nil && f.noexec() && (f.mount&unix.ST_RDONLY == 0 || s.Writable != nil && s.Writable(path))
 }
 
-// executable leaves a file to the kernel. A seal that a task of the agent's own
-// domain executes by its path goes through the runner like the first time.
+// executable leaves a file to the kernel, but for a seal that is executed by its
+// path, as a neighbour of a program that found it there, or by a program that
+// asked for its own name: that means the file it was made of, as it is now.
 func (s *server) executable(c call, path string) {
-	if s.Program == nil || !strings.HasPrefix(path, s.Runs+"/") || s.marked(c.task) || s.isRunner(c) {
+	if s.Program == nil || !strings.HasPrefix(path, s.Runs+"/") || s.isRunner(c) {
 		s.pass(c.id)
 		return
 	}
-	s.work.Go(func() { s.redirect(c, &order{Order: runner.Order{Path: path}, layer: true}) })
+	s.work.Go(func() { s.again(c, path) })
+}
+
+// again executes what a seal was made of, or, when that is gone, the seal.
+func (s *server) again(c call, path string) {
+	if original, ok := s.Original(path); ok {
+		if f, err := s.open(original, 0); err == nil {
+			if f.regular() && s.upgradable(f, original) {
+				s.upgrade(c, f, original)
+				return
+			}
+			f.close()
+		}
+	}
+	if s.marked(c.task) {
+		s.pass(c.id)
+		return
+	}
+	s.redirect(c, &order{Order: runner.Order{Path: path}, layer: true})
 }
 
 // notExecutable says why, if a rule has something to say.

@@ -29,7 +29,11 @@ func (f *file) noexec() bool { return f.mount&unix.ST_NOEXEC != 0 }
 
 // reopen opens the file itself, which is regular, for reading.
 func (f *file) reopen() (*os.File, error) {
-	fd, err := unix.Open(f.self(), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	// A write lease of the jail's would keep an open waiting for it.
+	fd, err := unix.Open(f.self(), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == unix.EWOULDBLOCK {
+		return nil, unix.ETXTBSY
+	}
 	if err != nil {
 		return nil, err
 	}

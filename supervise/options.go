@@ -22,6 +22,10 @@ type Options struct {
 	Program func(Request) (string, error)
 	Library func(Request) (string, error) // nil: libraries are left to the kernel
 
+	// Original is the path of what a seal was made of; false if it is no program's
+	// seal.
+	Original func(sealed string) (string, bool)
+
 	// Writable tells of a file on a read-only mount whether a rule lets the jail
 	// write it, as of protected files in a write tree. On a mount that can be
 	// written nobody is asked.
