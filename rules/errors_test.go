@@ -9,7 +9,6 @@ import (
 	"jail/rules"
 )
 
-
 // Every text starts at line 2 of its file (see one).
 func TestErrors(t *testing.T) {
 	for _, tt := range []struct {
