@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"supervise":        {"seccomp", "runner"},
 	"guard":            {"plan"},
 	"confine":          {},
-	"launch":           {"plan", "landlock", "mounts", "seccomp", "confine", "guard", "runner", "seal", "supervise"},
+	"launch":           {"digest", "plan", "landlock", "mounts", "seccomp", "confine", "guard", "runner", "seal", "supervise"},
 	"cli":              {"rules", "digest", "plan", "landlock", "mounts", "seccomp", "seal", "supervise", "launch"},
 	"internal/testenv": {},
 }

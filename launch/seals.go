@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jail/digest"
 	"jail/landlock"
 	"jail/mounts"
 	"jail/plan"
@@ -28,6 +30,9 @@ type seals struct {
 	hand *os.File  // to init
 	root *os.File  // the jail's root directory
 
+	digesting sync.Mutex
+	digests   *digest.Cache // of denied commands
+
 	opening sync.Mutex
 	failed  error
 	store   *seal.Store
@@ -35,7 +40,7 @@ type seals struct {
 	runner  *os.File // jail's own binary, where the jail may execute it
 }
 
-func newSeals(hand *os.File) *seals { return &seals{hand: hand} }
+func newSeals(hand *os.File) *seals { return &seals{hand: hand, digests: digest.Open("")} }
 
 // open makes the run's directory and has init put it in place, once.
 func (s *seals) open() error {
@@ -56,7 +61,7 @@ func (s *seals) make() (err error) {
 	if s.run, err = s.store.NewRun(); err != nil {
 		return err
 	}
-	s.run.Options = seal.Options{Root: s.root, MayList: func(dir string) bool { return s.plan.Access(dir)&plan.Read != 0 }}
+	s.run.Options = seal.Options{Root: s.root, Refuse: s.refuse, MayList: func(dir string) bool { return s.plan.Access(dir)&plan.Read != 0 }}
 	exe, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return err
@@ -151,6 +156,7 @@ func (s *seals) serve(init int, listener, ruleset *os.File) error {
 	}
 	o := supervise.Options{
 		Runner: s.openRunner, Runs: plan.SealsDir, Original: s.original, Domain: d, Guides: guides(s.plan),
+		Denied:   s.denied,
 		Writable: func(path string) bool { return s.plan.Access(path)&plan.Write != 0 },
 		Sockets:  supervise.Sockets{Allowed: s.plan.Unix, Ports: ports},
 		Tell:     func(line string) { fmt.Fprintln(os.Stderr, line) },
@@ -184,6 +190,32 @@ func guides(p plan.Plan) []supervise.Guide {
 		}})
 	}
 	return out
+}
+
+// denied words why a command may not run.
+func (s *seals) denied(path string) (supervise.Refusal, bool) {
+	message, at, ok := s.plan.RefusedCommand(path)
+	name := filepath.Base(path)
+	return supervise.Refusal{Key: name, Message: message, Short: fmt.Sprintf("%s is denied (%s)", name, at)}, ok
+}
+
+// refuse keeps the bytes of denied commands from being sealed, under any name.
+func (s *seals) refuse(sum seal.Digest, size int64) error {
+	for _, d := range s.plan.Denied {
+		if d.Size != size {
+			continue
+		}
+		s.digesting.Lock()
+		own, _, err := s.digests.Sum(d.Path)
+		s.digesting.Unlock()
+		if err != nil {
+			return err
+		}
+		if own == hex.EncodeToString(sum[:]) {
+			return errors.New(d.Words("this"))
+		}
+	}
+	return nil
 }
 
 func (s *seals) program(r supervise.Request) (string, error) {
@@ -230,6 +262,9 @@ func (s *seals) answer(r supervise.Request, sealed seal.Sealed, err error) (stri
 		return "", unix.ETXTBSY // what the kernel says, and what callers retry on
 	case seal.NotRegular, seal.Unreadable:
 		return "", unix.EACCES
+	}
+	if refused.Reason == seal.Denied && refused.Err != nil {
+		return "", supervise.Refusal{Key: r.Path, Message: fmt.Sprintf("%q: %v", r.Path, refused.Err), Short: fmt.Sprintf("%q is not run", r.Path)}
 	}
 	return "", refusedFile(r, refused.Error())
 }

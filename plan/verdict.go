@@ -6,6 +6,45 @@ import (
 	"slices"
 )
 
+// RefusedCommand words the refusal of a path by a deny rule or the allow list: at is
+// the rule. ok is false if neither is the cause.
+func (p Plan) RefusedCommand(path string) (message string, at Origin, ok bool) {
+	if len(p.Denied)+len(p.Allowed) == 0 {
+		return "", Origin{}, false
+	}
+	v := newView()
+	real, _, err := v.real(filepath.Clean(path))
+	if err != nil {
+		return "", Origin{}, false
+	}
+	id := v.lstat(real).id
+	if d, ok := p.denied(id, real); ok {
+		return d.Words(filepath.Base(path)), d.At, true
+	}
+	if a, why := p.explain(v, real); len(p.Allowed) == 0 || a&Exec != 0 || len(why) == 0 {
+		return "", Origin{}, false
+	}
+	at = p.Allowed[0].At
+	at = Origin{File: at.File, Line: at.Line}
+	message = fmt.Sprintf("%s is not in commands.allow (%s)", filepath.Base(path), at)
+	if told := p.told(filepath.Base(path), id); told != "" {
+		message += ": " + told
+	}
+	return message, at, true
+}
+
+// Words says that a denied command is, for whoever tried it under a name.
+func (d Denied) Words(name string) string {
+	message := fmt.Sprintf("%s is denied (%s)", name, d.At)
+	if d.Of != "" && !d.Applet {
+		message = fmt.Sprintf("%s is %s, which is denied (%s)", name, filepath.Base(d.Of), d.At)
+	}
+	if d.Message != "" {
+		message += ": " + d.Message
+	}
+	return message
+}
+
 // refusedByCommand explains a refusal by a deny rule or by the allow list, nil
 // if neither is the cause.
 func (p Plan) refusedByCommand(path string) error {

@@ -38,7 +38,7 @@ func (s *server) execute(c call) {
 	switch {
 	case !s.listener.Valid(c.id):
 		f.close()
-	case s.guided(c, path):
+	case s.guided(c, path), s.denied(c, path):
 		f.close()
 	case !f.noexec():
 		f.close()
@@ -47,7 +47,7 @@ func (s *server) execute(c call) {
 		s.work.Go(func() { s.upgrade(c, f, path) })
 	default:
 		f.close()
-		s.notExecutable(c, path)
+		s.pass(c.id)
 	}
 }
 
@@ -85,15 +85,17 @@ func (s *server) again(c call, path string) {
 	s.redirect(c, &order{Order: runner.Order{Path: path}, layer: true})
 }
 
-// notExecutable says why, if a rule has something to say.
-func (s *server) notExecutable(c call, path string) {
-	if s.Denied != nil {
-		if r, ok := s.Denied(path); ok {
-			s.work.Go(func() { s.say(c, r) })
-			return
-		}
+// denied says why a command is refused, if a rule of commands is the cause: the
+// kernel, which refuses it whatever is said here, has only an errno.
+func (s *server) denied(c call, path string) bool {
+	if s.Denied == nil {
+		return false
 	}
-	s.pass(c.id)
+	r, ok := s.Denied(path)
+	if ok {
+		s.work.Go(func() { s.say(c, r) })
+	}
+	return ok
 }
 
 // isRunner tells whether the caller is a runner, or the call is the redirected
