@@ -186,8 +186,9 @@ func evPlain(w *testenv.World, s string) string {
 	return evHash.ReplaceAllString(strings.ReplaceAll(s, filepath.Dir(w.Home), "BASE"), "HASH")
 }
 
-// evVaries names files whose names tell their content or the time.
-const evVaries = `/[^/]*\.git/(.*/)?objects/`
+// evVaries names files whose names tell their content or the time, and jail's own
+// of what it has sealed.
+const evVaries = `/[^/]*\.git/(.*/)?objects/|/\.local(/state(/jail(/.*)?)?)?$`
 
 // evFiles lists all files below root with their modes.
 func evFiles(t testing.TB, root, ignore string) []string {

@@ -41,6 +41,8 @@ func Stage() int {
 	if err := unix.Chdir(o.Cwd); err != nil {
 		return refuse(refusal{Problem: problemOf(fmt.Errorf("changing to %q: %w", o.Cwd, err))})
 	}
+	// The command itself may have to be sealed before it starts.
+	go serveAttach(&o.Layout)
 	pid, err := o.start()
 	if err != nil {
 		return refuse(refusal{Problem: problemOf(err)})
@@ -50,7 +52,6 @@ func Stage() int {
 	go i.seen.note(signals)
 	go i.listen()
 	go i.watch(&o.Layout)
-	go serveAttach(&o.Layout)
 	return i.reap()
 }
 

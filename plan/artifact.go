@@ -147,6 +147,9 @@ func (p Plan) Supervised() bool {
 	return p.Mounts && (!p.Artifacts.Run.Off || !p.Artifacts.Libraries.Off || len(p.Guides) > 0 || p.ConnectsOnBehalf())
 }
 
+// Seals tells whether what the jail may write can be executed, sealed.
+func (p Plan) Seals() bool { return p.Supervised() && !p.Artifacts.Run.Off }
+
 // SealsDir is where the jail finds what this run has sealed. It is a directory
 // that jail makes in the private /run; what lies in it is mounted there, read-only,
 // when the first file is sealed: a run that builds nothing leaves nothing behind.

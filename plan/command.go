@@ -23,6 +23,7 @@ type Command struct {
 
 // Find looks up a command as the shell would, but passes over directories that
 // the jail may write: there an earlier run could have put a program of any name.
+// One that is named by its path is taken, and sealed.
 // The error of a command that may not be executed carries status 126, of one
 // that is not there 127.
 func (p Plan) Find(name string) (Command, error) {
@@ -31,7 +32,7 @@ func (p Plan) Find(name string) (Command, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(p.Cwd, path)
 		}
-		if err := p.runnable(path); err != nil {
+		if err := p.runnable(path, p.Seals()); err != nil {
 			return Command{}, err
 		}
 		return Command{Path: path}, nil
@@ -50,7 +51,7 @@ func (p Plan) search(name string) (Command, error) {
 		if unix.Access(path, unix.X_OK) != nil || isDir(path) {
 			continue
 		}
-		err := p.runnable(path)
+		err := p.runnable(path, false)
 		if p.Access(dir)&Write != 0 {
 			c.Notes = append(c.Notes, fmt.Sprintf("%s is passed over: the jail may write it", path))
 		} else if err == nil {
@@ -79,7 +80,8 @@ func isDir(path string) bool {
 }
 
 // runnable tells whether execve(2) of path would be allowed, and explains.
-func (p Plan) runnable(path string) error {
+// written: what the jail may write will be sealed.
+func (p Plan) runnable(path string, written bool) error {
 	fi, err := os.Stat(path)
 	if err != nil {
 		return &Problem{
@@ -93,7 +95,7 @@ func (p Plan) runnable(path string) error {
 			Hint: "chmod +x makes a program executable; a script runs as `bash SCRIPT`", Status: statusRefused,
 		}
 	}
-	if err := p.mayExecute(path); err != nil {
+	if err := p.mayExecute(path, written); err != nil {
 		return err
 	}
 	interp := inspect(path).interpreter
@@ -106,13 +108,13 @@ func (p Plan) runnable(path string) error {
 			Hint: "mend the #! line, or install the interpreter", Status: statusNotFound,
 		}
 	}
-	return p.mayExecute(interp)
+	return p.mayExecute(interp, written)
 }
 
-func (p Plan) mayExecute(path string) error {
+func (p Plan) mayExecute(path string, written bool) error {
 	a, why := p.Explain(path)
 	switch {
-	case a&Exec != 0:
+	case a&Exec != 0, a&Write != 0 && written:
 		return nil
 	case a&Write != 0:
 		w := rule(why, Write)

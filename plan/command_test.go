@@ -16,6 +16,7 @@ func TestFind(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		make    func(w *world)
+		rules   string
 		path    string // PATH, from the base
 		command string
 		want    string
@@ -61,10 +62,11 @@ func TestFind(t *testing.T) {
 			name: "no mode bit", make: func(w *world) { w.file("usr/bin/n", ""); w.must(os.Chmod(w.path("usr/bin/n"), 0o644)) }, command: "/usr/bin/n",
 			error: []string{`"B/usr/bin/n" is not an executable file`, "chmod +x makes a program executable; a script runs as `bash SCRIPT`"}, status: 126,
 		},
-		{name: "in a write tree", command: "./bin/mine", error: []string{`"B/home/proj/bin/mine" may not be executed: it may be written (f:2: ".")`, writeHint}, status: 126},
+		{name: "in a write tree, to be sealed", command: "./bin/mine", want: "B/home/proj/bin/mine"},
+		{name: "in a write tree", command: "./bin/mine", rules: "\nartifact.run = 'deny'", error: []string{`"B/home/proj/bin/mine" may not be executed: it may be written (f:2: ".")`, writeHint}, status: 126},
 		{name: "a script", make: func(w *world) { w.file("usr/bin/s", "#! "+w.path("usr/bin/both")+" -x\n") }, command: "/usr/bin/s", want: "B/usr/bin/s"},
 		{
-			name: "a script whose interpreter may not run", make: func(w *world) { w.file("usr/bin/s", "#!"+w.path("home/proj/bin/mine")+"\n") }, command: "/usr/bin/s",
+			name: "a script whose interpreter may not run", rules: "\nartifact.run = 'deny'", make: func(w *world) { w.file("usr/bin/s", "#!"+w.path("home/proj/bin/mine")+"\n") }, command: "/usr/bin/s",
 			error: []string{`"B/home/proj/bin/mine" may not be executed: it may be written (f:2: ".")`, writeHint}, status: 126,
 		},
 		{
@@ -85,7 +87,7 @@ func TestFind(t *testing.T) {
 				tt.make(w)
 			}
 			w.host.Env = []string{"PATH=" + w.list(tt.path), "B=" + w.base}
-			p := w.plan("files = { write = ['.'], exec = ['${B}/usr', '${B}/opt'] }\nenv.pass = ['PATH']")
+			p := w.plan("files = { write = ['.'], exec = ['${B}/usr', '${B}/opt'] }\nenv.pass = ['PATH']" + tt.rules)
 			command := tt.command
 			if command[0] == '/' {
 				command = w.path(command)
