@@ -50,6 +50,7 @@ printf 'echo no shebang\n' > n; chmod 755 n; ./n; PATH=$PWD:$PATH; p; n`}}},
 }
 
 func TestSealEverydayGo(t *testing.T) {
+	evLong(t)
 	mtNeed(t)
 	setup := func(t *testing.T, w *testenv.World) {
 		w.WriteFile(t, filepath.Join(w.Project, "go.mod"), "module example.org/m\n\ngo 1.24\n")
@@ -143,27 +144,31 @@ func FuzzAbs(f *testing.F) {
 
 func TestSealEverydayPython(t *testing.T) {
 	mtNeed(t)
-	mtJob(t, evJob{
-		name: "venv", needs: []string{"python3"}, loose: true, want: "one 42", ignore: evCaches + `|/\.venv(/|$)|__pycache__`,
-		steps: [][]string{
-			{"/usr/bin/python3", "-m", "venv", ".venv"},
-			{"bash", "-ec", ".venv/bin/pip --version; .venv/bin/pip list; . .venv/bin/activate; pip --version; python -c 'print(\"one\", 42)'"},
+	for _, j := range []evJob{
+		{
+			name: "venv", needs: []string{"python3"}, loose: true, want: "one 42", ignore: evCaches + `|/\.venv(/|$)|__pycache__`,
+			steps: [][]string{
+				{"/usr/bin/python3", "-m", "venv", ".venv"},
+				{"bash", "-ec", ".venv/bin/pip --version; .venv/bin/pip list; . .venv/bin/activate; pip --version; python -c 'print(\"one\", 42)'"},
+			},
 		},
-	})
-	mtJob(t, evJob{
-		name: "native library", needs: []string{"python3", "gcc"}, want: "42",
-		steps: [][]string{{"bash", "-ec", `echo 'int answer(void){return 42;}' > l.c; gcc -shared -fPIC -o l.so l.c
+		{
+			name: "native library", needs: []string{"python3", "gcc"}, want: "42",
+			steps: [][]string{{"bash", "-ec", `echo 'int answer(void){return 42;}' > l.c; gcc -shared -fPIC -o l.so l.c
 /usr/bin/python3 -c 'import ctypes; print(ctypes.CDLL("./l.so").answer())'; gcc -shared -fPIC -DX -o l.so l.c
 printf '#include <dlfcn.h>\n#include <stdio.h>\nint main(){int(*f)(void)=dlsym(dlopen("./l.so",RTLD_NOW),"answer");printf("%%d\\n",f());}' > d.c; gcc -o d d.c -ldl; ./d; LD_PRELOAD=./l.so /bin/echo preloaded`}},
-	})
-	mtJob(t, evJob{
-		name: "multiprocessing", needs: []string{"python3"}, want: "1, 4, 9", ignore: "__pycache__",
-		steps: [][]string{{"/usr/bin/python3", "-c", `
+		},
+		{
+			name: "multiprocessing", needs: []string{"python3"}, want: "1, 4, 9", ignore: "__pycache__",
+			steps: [][]string{{"/usr/bin/python3", "-c", `
 import multiprocessing as mp
 if __name__ == "__main__":
     with mp.Pool(2) as p: print(p.map(abs, [1, -4, 9]))
     print(dict(mp.Manager().dict(a=1)))`}},
-	})
+		},
+	} {
+		t.Run(j.name, func(t *testing.T) { mtJob(t, j) })
+	}
 }
 
 func TestSealEverydayNode(t *testing.T) {
@@ -184,6 +189,7 @@ ln -s ../tool/cli.js node_modules/.bin/tool; printf '{"name":"p","scripts":{"tes
 }
 
 func TestSealEverydayCargo(t *testing.T) {
+	evLong(t)
 	mtNeed(t)
 	setup := func(t *testing.T, w *testenv.World) {
 		w.WriteFile(t, filepath.Join(w.Project, "Cargo.toml"), "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\nm = { path = \"m\" }\n")
