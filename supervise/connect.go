@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"encoding/binary"
+	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -46,7 +47,7 @@ func (s *server) connectTo(id uint64, t task, number int, address []byte) {
 	case domain == unix.AF_UNIX:
 		s.refuse(id, s.connectUnix(id, t, number, socket, address))
 	default:
-		go s.connectPort(id, socket, address) // as long as it takes
+		go s.connectPort(id, t, socket, address) // as long as it takes
 		return
 	}
 	unix.Close(socket)
@@ -66,16 +67,24 @@ func (t task) socket(number int) (int, error) {
 	return unix.PidfdGetfd(process, number, 0)
 }
 
-// connectPort connects the caller's socket from here. The jail's rules for ports
-// are put on the thread that does it: the kernel holds them, as it does for the
-// jail. The thread ends with the goroutine, for it is not unlocked.
+// connectPort connects the caller's socket from here. The rules for ports are put
+// on the thread that does it, those of the artifact domain too where the caller is
+// in it: the kernel holds them, as it does for the jail. The thread ends with the
+// goroutine, for it is not unlocked.
 //
 // A blocking connect is left by fatal signals only.
-func (s *server) connectPort(id uint64, socket int, address []byte) {
+func (s *server) connectPort(id uint64, t task, socket int, address []byte) {
 	defer unix.Close(socket)
-	if s.Sockets.Ports != nil {
+	rulesets := []*os.File{s.Sockets.Ports}
+	if s.confined(t) {
+		rulesets = append(rulesets, s.Domain.Ruleset)
+	}
+	for _, r := range rulesets {
+		if r == nil {
+			continue
+		}
 		runtime.LockOSThread()
-		if err := restrict(int(s.Sockets.Ports.Fd())); err != nil {
+		if err := restrict(int(r.Fd())); err != nil {
 			s.refuse(id, errno(err))
 			return
 		}

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"jail/internal/testenv"
 )
 
 // outside listens like a daemon of the host and counts who speaks to it.
@@ -178,7 +180,18 @@ func TestConnectRace(t *testing.T) {
 	}
 }
 
-// A port rule holds although the connection is made outside.
+// noPorts is a Landlock ruleset that allows no connection.
+func noPorts(t *testing.T) *os.File {
+	t.Helper()
+	attr := [2]uint64{0, 2} // LANDLOCK_ACCESS_NET_CONNECT_TCP
+	fd, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), 16, 0)
+	if e != 0 {
+		testenv.Need(t, "landlock", e)
+	}
+	return os.NewFile(fd, "ruleset")
+}
+
+// A rule about ports holds although the connection is made outside.
 func TestPortRule(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -188,11 +201,38 @@ func TestPortRule(t *testing.T) {
 	c := newCell(t)
 	text := python + fmt.Sprintf(`print(errno.errorcode.get(socket.socket().connect_ex(("127.0.0.1", %d)), "connected"))`, l.Addr().(*net.TCPAddr).Port)
 	c.want(c.run("/usr/bin/python3", "-c", text), "connected\n")
-	attr := [2]uint64{0, 2} // LANDLOCK_ACCESS_NET_CONNECT_TCP
-	fd, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), 16, 0)
-	if e != 0 {
-		t.Fatal(e)
-	}
-	c.Options.Sockets.Ports = os.NewFile(fd, "ruleset")
+	c.Options.Sockets.Ports = noPorts(t)
 	c.want(c.run("/usr/bin/python3", "-c", text), "EACCES\n")
+}
+
+// So does one of the artifact domain, for artifacts, whatever they do to their
+// mark.
+func TestPortRuleOfArtifacts(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := newCell(t)
+	c.Options.Domain.Ruleset = noPorts(t)
+	dial := fmt.Sprintf(`cat > d.c <<'E'
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+int main(int argc, char **argv) {
+	struct sockaddr_in a = { AF_INET, htons(%d), { htonl(INADDR_LOOPBACK) } };
+	struct rlimit lower = { 5, 5 };
+	if (argc > 1) setrlimit(10, &lower);
+	puts(connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&a, sizeof a) ? strerrorname_np(errno) : "connected");
+	fflush(stdout);
+	return argc == 2 ? system("./d 1 2") : 0;
+}
+E
+gcc -D_GNU_SOURCE -o d d.c && cp d "$RUNS/d$$" && "$RUNS/d$$"; rm "$RUNS/d$$"; ./d; ./d 1`, l.Addr().(*net.TCPAddr).Port)
+	c.env = []string{"RUNS=" + filepath.Dir(c.runs)}
+	c.want(c.shell(dial), "connected\nEACCES\nEACCES\nEACCES\n")
 }

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -19,6 +20,7 @@ type server struct {
 	root     int                   // the jail's root directory; no call that changes it is left
 	runner   atomic.Pointer[inode] // nil before the first is given
 	mark     uint64                // the hard RLIMIT_LOCKS of what is in the artifact domain
+	limit    uint64                // and of what is not
 
 	mu     sync.Mutex
 	orders map[int]*order  // by process
@@ -37,13 +39,17 @@ const maxTracers = 16
 // it can't go on; the listener must then be closed, so that calls fail.
 func Serve(listener seccomp.Listener, o Options) error {
 	s := &server{
-		Options: o, listener: listener, root: -1, mark: 1<<62 | rand.Uint64()>>3,
+		Options: o, listener: listener, root: -1,
 		orders: map[int]*order{}, said: map[string]bool{}, tracers: make(chan struct{}, maxTracers),
+	}
+	var err error
+	if s.mark, s.limit, err = newMark(); err != nil {
+		return err
 	}
 	// Waking this thread on the caller's CPU needs it to be one thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err := s.loop()
+	err = s.loop()
 	s.work.Wait()
 	if s.root >= 0 {
 		unix.Close(s.root)
@@ -93,12 +99,33 @@ func (s *server) pass(id uint64) { _ = s.listener.Continue(id) }
 // refuse answers; an answer that comes too late is of no interest.
 func (s *server) refuse(id uint64, e unix.Errno) { _ = s.listener.Refuse(id, e) }
 
-// marked tells whether a task is in the artifact domain already.
+// A hard limit is inherited and never goes up again, and this one has had no
+// effect since Linux 2.4.25: the runner lowers it to a number that nobody else
+// has, and so marks what descends from it.
+const rlimitLocks = 10
+
+// newMark chooses a limit below the one that the jail has.
+func newMark() (mark, limit uint64, err error) {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(rlimitLocks, &l); err != nil {
+		return 0, 0, err
+	}
+	if l.Max < 2 {
+		return 0, 0, fmt.Errorf("the limit on file locks (ulimit -x) is %d: jail tells artifacts by it and needs room below", l.Max)
+	}
+	return l.Max/2 + rand.Uint64N(l.Max/4+1), l.Max, nil
+}
+
+// marked tells whether a task is in the artifact domain, so that what it executes
+// needs no further layer. One that has lowered the limit itself gets one more.
 func (s *server) marked(t task) bool {
 	var l unix.Rlimit
 	return unix.Prlimit(int(t), rlimitLocks, nil, &l) == nil && l.Max == s.mark
 }
 
-// rlimitLocks has had no effect since Linux 2.4.25. A hard limit is inherited
-// and never goes up again, so it tells what a process descends from.
-const rlimitLocks = 10
+// confined tells whether a task may be in the artifact domain: one that is can't
+// look like one that is not.
+func (s *server) confined(t task) bool {
+	var l unix.Rlimit
+	return unix.Prlimit(int(t), rlimitLocks, nil, &l) != nil || l.Max < s.limit
+}
