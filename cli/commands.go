@@ -48,7 +48,7 @@ func upgradesOf(p plan.Plan) string {
 	case p.UpgradesOff.File != "":
 		return fmt.Sprintf("off: what the jail writes never executes (%s)", p.UpgradesOff)
 	}
-	return `on: what the jail writes may run sealed (artifact.run = "seal" beside the list)`
+	return `on: what the jail writes runs sealed (artifact.run = "seal" beside the list)`
 }
 
 func (r report) commandText(p *page) {

@@ -22,6 +22,7 @@ type report struct {
 	Landlock    int             `json:"landlock_abi"`
 	Grants      []reportGrant   `json:"grants"`
 	CarveOuts   []reportCarve   `json:"carve_outs"`
+	Artifacts   reportArtifacts `json:"artifacts"`
 	Reopened    []reportReopen  `json:"reopened"`
 	Promises    []plan.Promise  `json:"promises"`
 	Waivers     []reportRule    `json:"waivers"`
@@ -93,7 +94,7 @@ type reportCommand struct {
 func newReport(version string, p plan.Plan, command string) report {
 	r := report{
 		Version: 1, Jail: version, Enforceable: true, Tree: p.Tree.Root, Profiles: p.Profiles, Landlock: p.ABI,
-		Grants: grantsOf(p), CarveOuts: carvesOf(p), Promises: p.Promises, Environment: variablesOf(p),
+		Grants: grantsOf(p), CarveOuts: carvesOf(p), Artifacts: artifactsOf(p), Promises: p.Promises, Environment: variablesOf(p),
 		Waivers: each(p.Waivers, func(w rules.Waiver) reportRule { return reportRule{w.Name, w.From.String()} }),
 		Reopened: each(p.Reopened, func(r plan.Reopened) reportReopen {
 			return reportReopen{r.Path, r.Access.String(), r.Carve, r.At.String()}

@@ -27,6 +27,7 @@ func (r report) text(home string) string {
 	r.commandText(p)
 	r.grantText(p)
 	r.carveText(p)
+	r.artifactText(p)
 	r.promiseText(p)
 	r.environmentText(p)
 	r.limitText(p)

@@ -65,7 +65,7 @@ func (c *compiler) table() []Promise {
 	open := c.openCarves()
 	table := []Promise{
 		{ID: "paths", Text: "only granted paths are read, written or executed", By: c.by(1, "", "")},
-		{ID: "noexec", Text: "what the jail writes is never loaded as code (ld.so, LD_PRELOAD, dlopen, mmap)", By: c.by(0, mountsLayer, ""), Waiver: "mounts"},
+		{ID: "noexec", Text: "what the jail writes is never loaded as code (execve, ld.so, LD_PRELOAD, dlopen, mmap), but from a sealed copy", By: c.by(0, mountsLayer, ""), Waiver: "mounts"},
 		{ID: "memory", Text: "nothing executes from memory files", By: c.by(0, "", seccompLayer)},
 		{ID: "length", Text: "files outside write trees keep their length", By: c.by(3, mountsLayer, ""), Waiver: "truncate"},
 		{ID: "metadata", Text: "files outside write trees keep mode, owner, times and attributes", By: c.by(0, mountsLayer, ""), Waiver: "mounts"},

@@ -143,7 +143,7 @@ func TestEnforceableWords(t *testing.T) {
 	want := []string{
 		strings.Join([]string{
 			"this host can't hold what the rules promise:",
-			"  what the jail writes is never loaded as code (ld.so, LD_PRELOAD, dlopen, mmap)",
+			"  what the jail writes is never loaded as code (execve, ld.so, LD_PRELOAD, dlopen, mmap), but from a sealed copy",
 			"  files outside write trees keep their length",
 			"  files outside write trees keep mode, owner, times and attributes",
 			"  protected and hidden paths inside grants",
