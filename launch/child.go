@@ -58,7 +58,13 @@ func (s *stage) run(p plan.Plan, o order, seals *seals) (status int, err error) 
 	go stopAlong(s.line)
 	go passSignals(s.signals, s.line)
 	if seals != nil {
-		go s.supervise(seals)
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			s.supervise(seals)
+		}()
+		// What is being sealed is sealed to the end: its journal is closed later.
+		defer func() { <-served }()
 	}
 	if err := refused(p, s.report); err != nil {
 		return 0, err

@@ -138,7 +138,7 @@ func (s *seals) domain(ruleset *os.File) (d supervise.Domain, err error) {
 // serve answers the jail's calls until all of it has ended. Whatever goes wrong,
 // a call that nobody answers fails.
 func (s *seals) serve(init int, listener, ruleset *os.File) error {
-	l := seccomp.NewListener(int(listener.Fd()))
+	l := seccomp.NewListener(listener)
 	defer l.Close()
 	d, err := s.domain(ruleset)
 	if err != nil {

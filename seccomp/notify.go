@@ -3,6 +3,7 @@ package seccomp
 import (
 	"errors"
 	"fmt"
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -21,19 +22,22 @@ type Notification struct {
 
 // Listener takes and answers notifications. Every answer fails with ENOENT when
 // the call waits no more: its thread was killed, or a signal took it away.
-type Listener struct{ fd int }
+type Listener struct {
+	file *os.File // or the collector would close it
+	fd   int
+}
 
 // NewListener takes over the descriptor that loading a filter has returned.
 // Calls are then answered on the CPU they come from, where the kernel can
 // (Linux 6.6): that halves a round trip.
-func NewListener(fd int) Listener {
-	l := Listener{fd}
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+func NewListener(f *os.File) Listener {
+	l := Listener{file: f, fd: int(f.Fd())}
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(l.fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 	return l
 }
 
 // Close lets every waiting and every later call fail with ENOSYS.
-func (l Listener) Close() error { return unix.Close(l.fd) }
+func (l Listener) Close() error { return l.file.Close() }
 
 // ErrGone says that nobody is left who could call.
 var ErrGone = errors.New("all filtered processes have ended")

@@ -180,7 +180,7 @@ func (c *cell) serve(cmd *exec.Cmd) (ended chan error) {
 		c.t.Fatal(err)
 	}
 	ended = make(chan error, 1)
-	l := seccomp.NewListener(fds[0])
+	l := seccomp.NewListener(os.NewFile(uintptr(fds[0]), "listener"))
 	go func() {
 		err := Serve(l, c.Options)
 		l.Close()

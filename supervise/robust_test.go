@@ -83,6 +83,20 @@ E
 echo 'int x;' > l.c; gcc -shared -fPIC -o l.so l.c; gcc -o i i.c && ./i`), "0 1\n")
 }
 
+// Who is stopped while waiting stays stopped, and goes on when continued.
+func TestStoppedWhileWaiting(t *testing.T) {
+	c := newCell(t)
+	var asked atomic.Int32
+	c.Options.Program = func(r Request) (string, error) {
+		if n := asked.Add(1); n <= 20 {
+			_ = unix.Kill(r.PID, unix.SIGSTOP)
+			time.AfterFunc(time.Duration(n)*time.Millisecond, func() { _ = unix.Kill(r.PID, unix.SIGCONT) })
+		}
+		return c.seal(r)
+	}
+	c.want(c.shell(hello, `for i in $(seq 25); do ./hello & wait; done | sort | uniq -c | tr -d ' '`), "25hello\n")
+}
+
 // Paths that change under the supervisor's eyes: what is left to the kernel is
 // decided by the kernel.
 func TestExecRace(t *testing.T) {
