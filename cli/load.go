@@ -58,8 +58,8 @@ func compile(o options, command string, probe func(*plan.Host)) (plan.Plan, erro
 	}
 	h.Digests = digest.Open(filepath.Join(configDir(h.Home), digestFile))
 	p, err := plan.Compile(pol, h)
-	if err == nil {
-		h.Digests.Save()
+	if err == nil && pol.NamesDigests() {
+		h.Digests.Save() // else a run leaves HOME as it is
 	}
 	return p, err
 }

@@ -47,6 +47,11 @@ func (p Policy) NamesCommands() bool {
 	return len(p.allow)+len(p.deny)+len(p.commands)+len(p.locks) > 0
 }
 
+// NamesDigests tells whether the digests of commands are compared at each start.
+func (p Policy) NamesDigests() bool {
+	return len(p.locks) > 0 || slices.ContainsFunc(p.commands, func(c Command) bool { return c.SHA256 != "" })
+}
+
 // Locks yields the lock files in play.
 func (p Policy) Locks() iter.Seq[Lock] { return slices.Values(p.locks) }
 
