@@ -195,6 +195,8 @@ func TestMountsEscapes(t *testing.T) {
 			if a.superuser {
 				testenv.Need(t, "root", needSuperuser())
 			}
+			// What is sealed runs: see TestSealAttacks.
+			a.rules += "\n[artifact]\nrun = \"deny\"\nlibraries = \"deny\"\n"
 			s := newScene(t, a, n)
 			before := s.picture(t)
 			words := s.jail(t)
