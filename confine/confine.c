@@ -88,8 +88,27 @@ static int send_descriptor(int to, int fd) {
 // programs that use select(2) or close all that could be open need it.
 static struct rlimit files;
 
-__attribute__((constructor)) static void remember_files(void) {
+// ignored are the signals that were ignored then: Go takes all but SIGHUP and
+// SIGINT for itself, and execve(2) would give them their default.
+static unsigned long long ignored;
+
+__attribute__((constructor)) static void remember(void) {
 	getrlimit(RLIMIT_NOFILE, &files);
+	for (int n = 1; n < NSIG; n++) {
+		struct sigaction a;
+		if (!sigaction(n, NULL, &a) && a.sa_handler == SIG_IGN)
+			ignored |= 1ULL << (n - 1);
+	}
+}
+
+unsigned long long jail_ignored(void) {
+	return ignored;
+}
+
+static void ignore(unsigned long long signals) {
+	for (int n = 1; n < NSIG; n++)
+		if (signals >> (n - 1) & 1)
+			signal(n, SIG_IGN);
 }
 
 // set_limits lowers limits; one that is lower already stays.
@@ -144,6 +163,7 @@ struct jail_failure jail_exec(const struct jail_steps *s) {
 		return failed(step);
 	if (set_limits(s))
 		return failed(JAIL_LIMITS);
+	ignore(s->ignored);
 	execve(s->path, s->argv, s->envp);
 	return failed(JAIL_EXEC);
 }

@@ -21,6 +21,7 @@ type Steps struct {
 	Filter   []byte // BPF
 	Listener int    // a unix socket to send the filter's listener on; 0 if the filter asks nobody
 	Limits   []Limit
+	Ignored  uint64 // signals that the command finds ignored, bit n-1 for n
 
 	Path string
 	Argv []string
@@ -32,6 +33,10 @@ type Limit struct {
 	Resource int
 	Value    uint64
 }
+
+// IgnoredAtStart are the signals that this process found ignored; Go has taken most
+// of them for itself since.
+func IgnoredAtStart() uint64 { return uint64(C.jail_ignored()) }
 
 // Step names what failed.
 type Step int
@@ -128,6 +133,7 @@ func (s Steps) c() (steps *C.struct_jail_steps, free func()) {
 	if s.Listener == 0 {
 		steps.listener = -1
 	}
+	steps.ignored = C.ulonglong(s.Ignored)
 	steps.path = (*C.char)(own(unsafe.Pointer(C.CString(s.Path))))
 	steps.argv, steps.envp = list(s.Argv), list(s.Env)
 	steps.filter.len = C.ushort(len(s.Filter) / unix.SizeofSockFilter)

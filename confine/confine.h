@@ -18,6 +18,7 @@ struct jail_steps {
 	int ruleset;  // a Landlock ruleset, or -1: no layer is added
 	int listener; // a unix socket to send the filter's listener on, or -1
 	struct sock_fprog filter;
+	unsigned long long ignored; // signals, bit n-1 for n
 	struct jail_limit *limits;
 	size_t nlimits;
 	const char *path;
@@ -42,6 +43,9 @@ struct jail_failure {
 	int step;
 	int error;
 };
+
+// jail_ignored are the signals that this process was started with ignored.
+unsigned long long jail_ignored(void);
 
 // jail_exec confines the calling thread and executes. It returns only on failure.
 struct jail_failure jail_exec(const struct jail_steps *s);

@@ -39,7 +39,7 @@ func steps(shell string) Steps {
 		panic(err)
 	}
 	return Steps{
-		Ruleset: fd, Filter: allow, Path: "/bin/sh", Argv: []string{"sh", "-c", shell}, Env: []string{"PATH=/usr/bin:/bin"},
+		Ruleset: fd, Filter: allow, Ignored: IgnoredAtStart(), Path: "/bin/sh", Argv: []string{"sh", "-c", shell}, Env: []string{"PATH=/usr/bin:/bin"},
 		Limits: []Limit{{unix.RLIMIT_CORE, 1}, {unix.RLIMIT_NOFILE, 64}, {unix.RLIMIT_FSIZE, 1 << 20}, {unix.RLIMIT_NOFILE, 1 << 20}},
 	}
 }

@@ -245,7 +245,7 @@ func TestMountsStdin(t *testing.T) {
 func TestMountsInherited(t *testing.T) {
 	mtNeed(t)
 	w := testenv.NewWorld(t)
-	line := `umask 027; ulimit -Sn 200; nice -n 3 nohup "$@" bash -c 'grep -E "^(Sig(Blk|Ign)|Umask)" /proc/self/status; ulimit -Sn; ulimit -Hn; ulimit -Ss; nice; pwd; kill -HUP $$; echo alive' < /dev/null`
+	line := `trap '' USR2 PIPE; umask 027; ulimit -Sn 200; nice -n 3 nohup "$@" bash -c 'grep -E "^(Sig(Blk|Ign)|Umask)" /proc/self/status; ulimit -Sn; ulimit -Hn; ulimit -Ss; nice; pwd; kill -HUP $$; echo alive' < /dev/null`
 	bare := evRun(t, w, "", nil, "bash", "-c", line, "bash")
 	r := evRun(t, w, "", nil, append([]string{"bash", "-c", line, "bash"}, mtJailed(t)...)...)
 	if d := cmp.Diff(bare.Stdout, r.Stdout); d != "" {

@@ -58,7 +58,7 @@ func Run(p plan.Plan, path string, argv []string, o Options) (status int, err er
 // steps is what is put on the command, but for Landlock's ruleset.
 func steps(p plan.Plan) (s confine.Steps, err error) {
 	s.Filter, err = seccomp.Program(seccomp.Compile(p))
-	s.Limits = limits(p.Limits)
+	s.Limits, s.Ignored = limits(p.Limits), confine.IgnoredAtStart()
 	return s, err
 }
 
