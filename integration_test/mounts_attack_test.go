@@ -173,7 +173,7 @@ func TestMountsCode(t *testing.T) {
 		mtArtifacts(t, w, w.Outside) // may be read
 		more := filepath.Join(w.Home, "more")
 		mtArtifacts(t, w, more)
-		mtAttack(t, w, mtOrder{Batch: "code", Extra: []string{"build", w.Outside, more}}, "--read", w.Outside, "--write", more)
+		mtAttack(t, w, mtOrder{Batch: "code", Extra: []string{"build", w.Outside, more}}, append(unsealed(t), "--read", w.Outside, "--write", more)...)
 	})
 }
 
@@ -183,7 +183,7 @@ func TestMountsCodeInPrivate(t *testing.T) {
 	w := testenv.NewWorld(t)
 	mtArtifacts(t, w, filepath.Join(w.Project, "build"))
 	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
-		r := mtRun(t, w, nil, `cp build/* $1; cd $1 || exit; ./x; ./x.sh; $2 ./x; LD_PRELOAD=./lib.so /bin/true; bash ./x.sh; ln -s $1/x /tmp/link; /tmp/link`, dir, mtLoader())
+		r := mtRun(t, w, unsealed(t), `cp build/* $1; cd $1 || exit; ./x; ./x.sh; $2 ./x; LD_PRELOAD=./lib.so /bin/true; bash ./x.sh; ln -s $1/x /tmp/link; /tmp/link`, dir, mtLoader())
 		if r.Stdout != "artifact runs\n" || strings.Count(r.Stderr, "Permission denied") != 3 || strings.Count(r.Stderr, "failed to map segment") != 2 {
 			t.Errorf("%s: %+v", dir, r)
 		}

@@ -288,7 +288,7 @@ func TestMountsErrors(t *testing.T) {
 		{"not found", "", nil, []string{"no-such-command"}, 127},
 		{"path not found", "", nil, []string{"/no/such"}, 127},
 		{"not executable", "", nil, []string{"./README.md"}, 126},
-		{"artifact", "cp /bin/true x", nil, []string{"./x"}, 126},
+		{"artifact", "cp /bin/true x", unsealed(t), []string{"./x"}, 126},
 		{"no exec rule", "", nil, []string{"../outside/x"}, 126},
 		{"bad interpreter", "mkdir -p ../tools; printf '#!/no/such\\n' > ../tools/s; chmod 755 ../tools/s", []string{"--exec", "../tools"}, []string{"../tools/s"}, 127},
 		{"no program", "mkdir -p ../tools; echo hello > ../tools/s; chmod 755 ../tools/s", []string{"--exec", "../tools"}, []string{"../tools/s"}, 126},

@@ -26,6 +26,8 @@ read    = ["hid/pub", "hid/one"]
 write   = [".", "hid/deep/er/rw", "pro/cache"]
 protect = ["pro", "pro/cache/kept"]
 exec    = ["pro/bin"]
+[artifact]
+run     = "deny"
 `)
 	return w, rules
 }

@@ -23,7 +23,7 @@ func TestMountsLongestPath(t *testing.T) {
 			}
 		}
 		p := func(name string) string { return filepath.Join(w.Project, name) }
-		flags := []string{"--exec", p("tools"), "--write", p("tools/work"), "--exec", p("tools/work/bin"), "--exec", p("lib/tools"), "--write", p("lib/tools/work")}
+		flags := append(unsealed(t), "--exec", p("tools"), "--write", p("tools/work"), "--exec", p("tools/work/bin"), "--exec", p("lib/tools"), "--write", p("lib/tools/work"))
 		line := `for d in tools tools/work tools/work/bin lib lib/tools lib/tools/work; do
 			echo $d $(./$d/x 2>/dev/null && echo x) $({ echo > $d/new; } 2>/dev/null && echo w); done`
 		want := "tools x\ntools/work w\ntools/work/bin x\nlib w\nlib/tools x\nlib/tools/work w\n"

@@ -3,6 +3,7 @@ package integration_test
 import (
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,6 +20,14 @@ func attackSeal(t *testing.T, w *testenv.World, rules, line, want string) {
 	if r.Stdout != want {
 		t.Errorf("%s\nprinted %q\nwanted  %q\n%s", line, r.Stdout, want, r.Stderr)
 	}
+}
+
+// unsealed are the flags of a jail in which nothing written runs, by kernel rule.
+func unsealed(t *testing.T) []string {
+	t.Helper()
+	rules := filepath.Join(t.TempDir(), "unsealed.toml")
+	must(t, os.WriteFile(rules, []byte("[artifact]\nrun = \"deny\"\nlibraries = \"deny\"\n"), 0o644))
+	return []string{"--rules", rules}
 }
 
 // whoami is a program that prints where it was executed from.
