@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -84,6 +85,8 @@ func (s *stage) supervise(seals *seals) {
 	if err != nil {
 		return
 	}
+	// main has turned collecting off for the start; this may go on for days.
+	debug.SetGCPercent(100)
 	if err := seals.serve(s.cmd.Process.Pid, listener, ruleset); err != nil {
 		fmt.Fprintf(os.Stderr, "jail: warning: nothing can be executed any more in this jail: %v\n", err)
 	}
