@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -48,6 +49,7 @@ func Stage() int {
 		return refuse(refusal{Problem: problemOf(err)})
 	}
 	unix.Close(errorFD)
+	debug.SetGCPercent(100) // see main: this may go on for days
 	i := process1{command: pid, options: o.Options, seen: seen{at: map[os.Signal]time.Time{}}}
 	go i.seen.note(signals)
 	go i.listen()
