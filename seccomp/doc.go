@@ -7,7 +7,8 @@
 // tracing of other processes' memory, terminal injection, set-id bits, socket
 // families and protocols outside the usual, unix sockets (unless the kernel or
 // a rule makes them safe), and every call of a foreign architecture. The
-// filter is inherited by all children and can't be removed.
+// filter is inherited by all children and can't be removed. What a plan has a
+// supervisor for waits for its answer, and fails with ENOSYS when there is none.
 //
 // # Does not enforce
 //
@@ -18,6 +19,6 @@
 // # Needs
 //
 // seccomp(2) filters (Linux 3.17) and no_new_privs on the calling thread. The
-// filter is compiled by libseccomp, the only C code in jail; calls newer than
-// the library are named by number.
+// filter is compiled by libseccomp; calls newer than the library are named by
+// number. Waiting for an answer needs Linux 5.9.
 package seccomp
