@@ -38,15 +38,22 @@ func inspect(path string) program {
 	return program{}
 }
 
-// parseScript reads what stands behind "#!".
+// parseScript reads what stands behind "#!", as fs/binfmt_script.c does: blanks are
+// space and tab only, so "#!/bin/sh\r" names a file that ends in a carriage return,
+// and all behind the name is one argument.
 func parseScript(rest []byte) program {
-	rest = rest[:min(len(rest), 254)] // BINPRM_BUF_SIZE, less the two
-	rest, _, _ = bytes.Cut(rest, []byte("\n"))
-	fields := strings.Fields(string(rest))
-	if len(fields) == 0 {
+	const most = 254 // BINPRM_BUF_SIZE, less the two
+	line, _, whole := bytes.Cut(rest[:min(len(rest), most)], []byte("\n"))
+	cut := !whole && len(rest) >= most
+	line, _, _ = bytes.Cut(bytes.Trim(line, " \t"), []byte{0})
+	name, argument := string(line), ""
+	if i := bytes.IndexAny(line, " \t"); i >= 0 {
+		name, argument, cut = string(line[:i]), strings.TrimLeft(string(line[i:]), " \t"), false
+	}
+	if name == "" || cut { // half a name
 		return program{script: true}
 	}
-	return program{known: true, script: true, interpreter: fields[0], argument: strings.Join(fields[1:], " ")}
+	return program{known: true, script: true, interpreter: name, argument: argument}
 }
 
 // maxInterp bounds the path in PT_INTERP, as the kernel does.
@@ -70,14 +77,18 @@ func elfInterpreter(f io.ReaderAt, head []byte) string {
 	}
 	for ; len(table) > 0; table = table[entrySize:] {
 		offset, size := le.Uint64(table[8:]), le.Uint64(table[32:])
-		if le.Uint32(table) != ptInterp || size > maxInterp || offset > 1<<40 {
+		if le.Uint32(table) != ptInterp {
 			continue
+		}
+		if size > maxInterp || offset > 1<<40 {
+			return "" // the kernel takes the first, and looks no further
 		}
 		name := make([]byte, size)
 		if _, err := f.ReadAt(name, int64(offset)); err != nil {
 			return ""
 		}
-		return string(bytes.TrimRight(name, "\x00"))
+		name, _, _ = bytes.Cut(name, []byte{0})
+		return string(name)
 	}
 	return ""
 }

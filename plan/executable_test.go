@@ -22,7 +22,7 @@ func TestInspect(t *testing.T) {
 		{"#! \n/bin/sh", program{script: true}},
 		{"#!/bin/sh", program{known: true, script: true, interpreter: "/bin/sh"}},
 		{"#! /bin/sh -e x\nrest", program{known: true, script: true, interpreter: "/bin/sh", argument: "-e x"}},
-		{"#!" + strings.Repeat("/", 300) + "\n", program{known: true, script: true, interpreter: strings.Repeat("/", 254)}},
+		{"#!" + strings.Repeat("/", 300) + "\n", program{script: true}}, // half a name
 		{"\x7fELF", program{known: true}},
 		{fakeELF("/lib/ld.so"), program{known: true, interpreter: "/lib/ld.so"}},
 		{fakeELF("/lib/ld.so")[:100], program{known: true}},
@@ -59,6 +59,44 @@ func TestThroughEnv(t *testing.T) {
 			t.Errorf("%q: want %q, got %q", line, want, got)
 		}
 	}
+}
+
+// A "#!" line is read as the kernel reads it.
+func TestParseScript(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	for line, want := range map[string]program{
+		"/bin/sh\nrest":            {known: true, script: true, interpreter: "/bin/sh"},
+		" \t/bin/sh \t-a  -b \t\n": {known: true, script: true, interpreter: "/bin/sh", argument: "-a  -b"},
+		"/bin/sh\r\n":              {known: true, script: true, interpreter: "/bin/sh\r"},
+		"/bin/sh\u00a0-e\n":        {known: true, script: true, interpreter: "/bin/sh\u00a0-e"},
+		"/bin/sh\x00x\n":           {known: true, script: true, interpreter: "/bin/sh"},
+		"/bin/sh":                  {known: true, script: true, interpreter: "/bin/sh"},
+		"/" + long:                 {script: true},
+		"/x " + long:               {known: true, script: true, interpreter: "/x", argument: long[:254-3]},
+		" \n/bin/sh":               {script: true},
+	} {
+		if got := parseScript([]byte(line)); got != want {
+			t.Errorf("%q: want %+v, got %+v", line, want, got)
+		}
+	}
+}
+
+// FuzzScript: no first line makes the reader panic, and what it returns stands in
+// the line, in this order, with only blanks between.
+func FuzzScript(f *testing.F) {
+	f.Add([]byte(" /bin/sh -e\n"))
+	f.Add([]byte("\t\r\v\x00\n"))
+	f.Fuzz(func(t *testing.T, rest []byte) {
+		p := parseScript(rest)
+		switch {
+		case !p.script, p.known != (p.interpreter != ""):
+			t.Errorf("%q: %+v", rest, p)
+		case strings.ContainsAny(p.interpreter, " \t\n\x00"), strings.ContainsAny(p.argument, "\n\x00"):
+			t.Errorf("%q: %+v", rest, p)
+		case !bytes.Contains(rest, []byte(p.interpreter)), !bytes.Contains(rest, []byte(p.argument)):
+			t.Errorf("%q: %+v", rest, p)
+		}
+	})
 }
 
 // FuzzInterpreter: no bytes make the reader of ELF files panic, and what it

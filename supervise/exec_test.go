@@ -129,6 +129,7 @@ func TestShebang(t *testing.T) {
 		{"#!/" + long, "", "", "ENOEXEC"},
 		{"#!/bin/sh " + long, "/bin/sh", strings.Repeat("x", 256-10), ""},
 		{"#!/bin/sh\x00x\n", "/bin/sh", "", ""},
+		{"#!/bin/sh  a  b \x00c\n", "/bin/sh", "a  b ", ""},
 	} {
 		head := []byte(tt.head)
 		name, argument, err := shebang(head[:min(len(head), headSize)])

@@ -81,7 +81,7 @@ func shebang(head []byte) (interpreter, argument string, err error) {
 	line, _, _ = bytes.Cut(line, []byte{0})
 	name, rest := line, []byte(nil)
 	if i := bytes.IndexAny(line, " \t"); i >= 0 {
-		name, rest = line[:i], bytes.Trim(line[i:], " \t")
+		name, rest = line[:i], bytes.TrimLeft(line[i:], " \t")
 	}
 	if len(name) == 0 {
 		return "", "", unix.ENOEXEC
