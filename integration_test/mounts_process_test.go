@@ -128,3 +128,27 @@ func mtTemps(t *testing.T, w *testenv.World) []string {
 	must(t, err)
 	return dirs
 }
+
+// Arguments, variables and paths are bytes: none is changed on its way in.
+func TestMountsBytes(t *testing.T) {
+	mtNeed(t)
+	w := testenv.NewWorld(t)
+	const odd = "\xff\xfe a\nb"
+	must(t, os.Mkdir(filepath.Join(w.Project, odd), 0o755))
+	for _, flags := range [][]string{{"--env", "ODD"}, {"--env", "ODD", "--waive", "mounts"}} {
+		cmd := mtCommand(t, w, flags, "sh", "-c", `printf '%s|' "$1" "$ODD"; cd "$1" && echo > file && echo "${PWD##*/project/}"`, "sh", odd)
+		cmd.Env = append(cmd.Env, "ODD="+odd)
+		want := odd + "|" + odd + "|" + odd + "\n"
+		if r := testenv.Do(t, cmd); r.Stdout != want || r.Status != 0 {
+			t.Errorf("%q: want %q, got %q, %d: %s", flags, want, r.Stdout, r.Status, r.Stderr)
+		}
+	}
+	// The project itself, and what is granted and hidden in it.
+	cmd := mtCommand(t, w, []string{"--hide", ".env"}, "sh", "-c", "echo > file; cat .env; echo end")
+	cmd.Dir = filepath.Join(w.Project, odd)
+	w.WriteFile(t, filepath.Join(cmd.Dir, ".env"), "secret")
+	w.Git(t, "init", "-q", cmd.Dir)
+	if r := testenv.Do(t, cmd); r.Stdout != "end\n" || r.Status != 0 {
+		t.Errorf("%q, %d: %s", r.Stdout, r.Status, r.Stderr)
+	}
+}

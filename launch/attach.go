@@ -14,7 +14,7 @@ import (
 
 // attachment asks init to put the directory of this run's seals in place.
 type attachment struct {
-	Dir string
+	Dir []byte // a path need not be UTF-8
 	ID  plan.ID
 }
 
@@ -24,7 +24,7 @@ func attach(hand *os.File, dir string) error {
 	if err := unix.Lstat(dir, &st); err != nil {
 		return err
 	}
-	text, err := json.Marshal(attachment{Dir: dir, ID: plan.ID{Dev: st.Dev, Ino: st.Ino}})
+	text, err := json.Marshal(attachment{Dir: []byte(dir), ID: plan.ID{Dev: st.Dev, Ino: st.Ino}})
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func serveAttach(l *mounts.Layout) {
 	}
 	var a attachment
 	if err = json.Unmarshal(text[:n], &a); err == nil {
-		err = l.AttachSeals(a.Dir, a.ID)
+		err = l.AttachSeals(string(a.Dir), a.ID)
 	}
 	answer := attached
 	if err != nil {

@@ -1,9 +1,12 @@
 package launch
 
 import (
+	"bufio"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -46,11 +49,9 @@ func memory() (*os.File, error) {
 
 // write puts the order on a memory file that nobody can change any more.
 func (o order) write(f *os.File) error {
-	text, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	if _, err := f.Write(text); err != nil {
+	// Not JSON: paths, arguments and variables are bytes, and need not be UTF-8.
+	w := bufio.NewWriterSize(f, 1<<16)
+	if err := errors.Join(gob.NewEncoder(w).Encode(o), w.Flush()); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
 	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
@@ -84,12 +85,8 @@ func readOrder() (order, error) {
 	if err != nil {
 		return order{}, err
 	}
-	text := make([]byte, fi.Size())
-	if _, err := f.ReadAt(text, 0); err != nil {
-		return order{}, err
-	}
 	var o order
-	return o, json.Unmarshal(text, &o)
+	return o, gob.NewDecoder(bufio.NewReaderSize(io.NewSectionReader(f, 0, fi.Size()), 1<<16)).Decode(&o)
 }
 
 // isOrdered waits for the parent's word; false means that it has none.

@@ -278,3 +278,14 @@ func TestWithCreated(t *testing.T) {
 		})
 	}
 }
+
+// A path that is not absolute has no access, and is no end of the program.
+func TestNotAbsolute(t *testing.T) {
+	w := newWorld(t)
+	p := w.plan("files.read = ['${B}']")
+	for _, path := range []string{"", ".", "..", "home", "home/proj"} {
+		if a := p.Access(path); a != 0 {
+			t.Errorf("%q has %s", path, a)
+		}
+	}
+}

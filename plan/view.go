@@ -62,6 +62,9 @@ const maxLinks = 40
 // does not exist the existing part is resolved; exists is then false. A link
 // that leads nowhere is an error.
 func (v *view) real(path string) (real string, exists bool, err error) {
+	if !filepath.IsAbs(path) {
+		return "", false, &fs.PathError{Op: "lstat", Path: path, Err: syscall.EINVAL}
+	}
 	r := v.resolve(path, 0)
 	return r.real, r.exists, r.err
 }

@@ -1,0 +1,152 @@
+package oracle_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"jail/internal/testenv"
+	"jail/landlock"
+	"jail/oracle"
+)
+
+var count = flag.Int("ops", 3000, "how many operations TestOracle tries")
+
+// TestOracle: what a plan says and what the kernel does are the same, on random
+// trees under random rules, with all layers and without mounts, and with no
+// supervisor: what is written is not executed at all.
+func TestOracle(t *testing.T) {
+	abi, fact := landlock.Probe()
+	var err error
+	if !fact.OK || abi < 3 {
+		err = fmt.Errorf("Landlock %d: %s", abi, fact.Why)
+	}
+	testenv.Need(t, "landlock", err)
+	c := newCourt(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d, bind mounts: %t", seed, c.binds)
+	tally := tally{seen: map[string]int{}}
+	var wg sync.WaitGroup
+	for i := range runtime.NumCPU() {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			for tally.more() {
+				c.judge(t, &tally, random(r, max(200, min(500, *count/1000))))
+			}
+		})
+	}
+	wg.Wait()
+	t.Log(tally.String())
+	if !t.Failed() {
+		tally.check(t)
+	}
+}
+
+// judge runs a scenario. The first mismatch is made small and shown.
+func (c court) judge(t *testing.T, tally *tally, s scenario) {
+	o, err := c.run(s)
+	switch {
+	case err != nil:
+		t.Errorf("%v\n%s", err, s.gofmt())
+		tally.end()
+	case o.Bad:
+		t.Errorf("%s\n%s", o.Refused, s.gofmt())
+		tally.end()
+	case o.Refused != "":
+		tally.refused()
+	default:
+		i := o.mismatch()
+		if tally.add(s, o); i < 0 || !tally.end() {
+			return
+		}
+		s.Ops = []oracle.Op{o.Ops[i]}
+		t.Errorf("a mismatch, as a case for TestAgreed:\n%s", c.minimise(s).gofmt())
+	}
+}
+
+// mismatch is the first operation that went otherwise than was foretold, -1 if
+// there is none. What follows a loss is another tree.
+func (o outcome) mismatch() int {
+	for i, r := range o.Results {
+		if o.Allowed[i] != (r.Errno == 0) {
+			return i
+		}
+		if r.Lost {
+			return -1
+		}
+	}
+	return -1
+}
+
+// tally counts what was tried, for all workers.
+type tally struct {
+	sync.Mutex
+	ops, lost, worlds, none int
+	ended                   bool
+	seen                    map[string]int // by operation, and whether it was allowed
+}
+
+func (t *tally) more() bool {
+	t.Lock()
+	defer t.Unlock()
+	return !t.ended && t.ops < *count
+}
+
+// end stops all workers; it is true once.
+func (t *tally) end() bool {
+	t.Lock()
+	defer t.Unlock()
+	was := t.ended
+	t.ended = true
+	return !was
+}
+
+func (t *tally) refused() {
+	t.Lock()
+	defer t.Unlock()
+	t.none++
+}
+
+func (t *tally) add(s scenario, o outcome) {
+	t.Lock()
+	defer t.Unlock()
+	t.worlds++
+	for i, r := range o.Results {
+		t.ops++
+		t.seen[fmt.Sprintf("%s %t", o.Ops[i].Do, r.Errno == 0)]++
+		t.seen[fmt.Sprintf("mounts %t", s.Mounts)]++
+		if r.Lost {
+			t.lost++
+			return
+		}
+	}
+}
+
+func (t *tally) String() string {
+	var words []string
+	for k, n := range t.seen {
+		words = append(words, fmt.Sprintf("%s: %d", k, n))
+	}
+	slices.Sort(words)
+	return fmt.Sprintf("%d operations in %d worlds (%d more were refused as plans, %d operations could not be undone)\n%s",
+		t.ops, t.worlds, t.none, t.lost, strings.Join(words, "\n"))
+}
+
+// check wants each operation to have been both allowed and refused.
+func (t *tally) check(test *testing.T) {
+	for _, op := range slices.Concat(oracle.Reads(), oracle.Makes(), oracle.Moves()) {
+		for _, allowed := range []bool{true, false} {
+			if k := fmt.Sprintf("%s %t", op, allowed); t.seen[k] == 0 {
+				test.Errorf("%s was never seen", k)
+			}
+		}
+	}
+	if t.lost > t.ops/1000 {
+		test.Errorf("%d operations could not be undone", t.lost)
+	}
+}

@@ -1,0 +1,213 @@
+package oracle_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"jail/mounts"
+	"jail/oracle"
+	"jail/plan"
+)
+
+// predictor foretells operations from what a plan says: Access, and the carve-outs,
+// of which Access says that they are not its own. For names it needs to know where
+// one mount ends and the next begins.
+type predictor struct {
+	plan   plan.Plan
+	mounts []string // each in a place of its own
+}
+
+func newPredictor(p plan.Plan, binds []string) predictor {
+	out := predictor{plan: p, mounts: binds}
+	if !p.Mounts {
+		return out
+	}
+	out.plan = p.Without(out.hidden) // a rule on something hidden is not made, so its other names have nothing of it
+	l := mounts.Compile(p, p.Temp)
+	for _, t := range l.Trees {
+		out.mounts = append(out.mounts, t.Path)
+	}
+	for _, c := range l.Covers {
+		out.mounts = append(out.mounts, c.Path)
+	}
+	return out
+}
+
+func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// allows tells whether the operation succeeds.
+func (p predictor) allows(o oracle.Op) bool {
+	switch o.Do {
+	case "unlink", "rename", "exchange", "link":
+		return p.moves(o)
+	case "create", "mkdir", "symlink", "fifo":
+		dir, ok := p.real(filepath.Dir(o.Path))
+		return ok && p.access(filepath.Join(dir, "a new name"))&plan.Write != 0
+	}
+	real, ok := p.real(o.Path)
+	if !ok {
+		return false
+	}
+	switch a := p.access(real); {
+	case o.Do == "read":
+		return a&plan.Read != 0
+	case o.Do == "exec":
+		return a&plan.Exec != 0
+	case (o.Do == "chmod" || o.Do == "utime") && !p.plan.Mounts:
+		return true // Landlock has no right for it: the waiver says so
+	default:
+		return a&plan.Write != 0
+	}
+}
+
+func (p predictor) moves(o oracle.Op) bool {
+	from, ok := p.real(filepath.Dir(o.Path))
+	if !ok || p.access(from)&plan.Write == 0 {
+		return false
+	}
+	old := filepath.Join(from, filepath.Base(o.Path))
+	if o.Do == "unlink" {
+		return p.mount(old) != old
+	}
+	to, ok := p.real(filepath.Dir(o.To))
+	if !ok || p.access(to)&plan.Write == 0 || p.mount(from) != p.mount(to) {
+		return false
+	}
+	switch o.Do {
+	case "link":
+		return p.mount(old) == p.mount(to)
+	case "exchange":
+		return !p.holds(old) && !p.holds(filepath.Join(to, filepath.Base(o.To)))
+	}
+	return !p.holds(old)
+}
+
+// holds tells whether a mount at or beneath a path keeps it in its place.
+func (p predictor) holds(path string) bool {
+	for _, m := range p.mounts {
+		if within(m, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// mount is the innermost mount that a real path lies on.
+func (p predictor) mount(path string) (in string) {
+	for _, m := range p.mounts {
+		if within(path, m) && len(m) > len(in) {
+			in = m
+		}
+	}
+	return in
+}
+
+// access is what the plan says of a real path, carve-outs included, the outermost
+// first: what is deeper is put on what is there.
+func (p predictor) access(real string) plan.Access {
+	a := p.plan.Access(real)
+	if !p.plan.Mounts {
+		return a
+	}
+	taken := plan.Access(0)
+	for dir := "/"; ; {
+		taken = p.cover(dir, taken)
+		if dir == real {
+			return a &^ taken
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(real[len(dir):], "/"), "/")
+		dir = filepath.Join(dir, name)
+	}
+}
+
+// cover is what is taken away at a path, when taken is what is around it.
+func (p predictor) cover(path string, taken plan.Access) plan.Access {
+	for _, c := range p.plan.Carves {
+		switch {
+		case !c.Open() || c.Glob || c.Path != path:
+		case c.Hide:
+			taken = plan.Read | plan.Write | plan.Exec
+		default:
+			taken |= plan.Write
+		}
+	}
+	for _, r := range p.plan.Reopened {
+		if r.Path == path {
+			taken = (plan.Read | plan.Write | plan.Exec) &^ r.Access
+		}
+	}
+	return taken
+}
+
+// real follows links as the kernel will in the jail: nothing is looked up in what
+// is hidden, but the way to what is reopened.
+func (p predictor) real(path string) (real string, ok bool) {
+	rest, at := strings.Split(path, "/"), "/"
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, name)
+		if !p.passable(at, next) {
+			return "", false
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			at = next
+			continue
+		}
+		if links++; links > 40 {
+			return "", false
+		}
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return at, true
+}
+
+func (p predictor) passable(dir, next string) bool {
+	if !p.plan.Mounts || !p.hidden(dir) {
+		return true
+	}
+	for _, r := range p.plan.Reopened {
+		if within(r.Path, next) && p.cover(r.Path, 0)&plan.Read == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hidden tells whether what is at a path is covered by something empty.
+func (p predictor) hidden(real string) bool {
+	hidden := false
+	for dir := "/"; ; {
+		if taken := p.cover(dir, 0); taken&plan.Read != 0 {
+			hidden = true
+		} else if p.reopened(dir) {
+			hidden = false
+		}
+		if dir == real {
+			return hidden
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(real[len(dir):], "/"), "/")
+		dir = filepath.Join(dir, name)
+	}
+}
+
+func (p predictor) reopened(path string) bool {
+	for _, r := range p.plan.Reopened {
+		if r.Path == path {
+			return true
+		}
+	}
+	return false
+}
