@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -179,7 +180,8 @@ __attribute__((constructor)) static void jail_runner(int argc, char **argv, char
 
 	if (!name || strncmp(name, "/dev/fd/", 8) || strchr(name + 8, '/'))
 		return;
-	int fd = syscall(SYS_execveat, -1, 0, 0, 0, JAIL_ASK);
+	// It knows the order by that number, in the place of the arguments.
+	int fd = syscall(SYS_execveat, -1, 0, strtol(name + 8, 0, 10), 0, JAIL_ASK);
 	if (fd >= 0)
 		run(fd, argc, argv, envp);
 	else if (errno != EINVAL)

@@ -128,15 +128,11 @@ func (s *server) guided(c call, path string) bool {
 	if len(s.Guides) == 0 {
 		return false
 	}
-	var argv []string
 	for _, g := range s.Guides {
 		if g.Words[0] != filepath.Base(path) && g.Words[0] != filepath.Base(c.path) {
 			continue
 		}
-		if argv == nil {
-			argv = c.task.words(c.argv, 64)
-		}
-		if g.matches(argv) {
+		if g.matches(c.task.words(c.argv, len(g.Words))) {
 			s.work.Go(func() { s.say(c, g.Refusal) })
 			return true
 		}

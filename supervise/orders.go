@@ -2,53 +2,55 @@ package supervise
 
 import (
 	"fmt"
+	"maps"
 
 	"golang.org/x/sys/unix"
 
 	"jail/runner"
 )
 
-// order waits for the runner of a process, and is kept to count the nesting of
-// scripts.
+// order waits for the runner of a process. What was given last is kept, to count
+// the nesting of scripts.
 type order struct {
 	runner.Order
 	layer   bool // put on the artifact domain
 	started string
 	depth   int
-	taken   bool
 }
+
+// sent names an order: two threads of a process may execute at the same time, and
+// each is given a descriptor of its own.
+type sent struct{ group, fd int }
 
 // maxOrders is when what is left of processes that have ended is looked for.
 const maxOrders = 4096
 
-// expect records what the process is to run.
-func (s *server) expect(t task, o *order) (group int, err error) {
-	if group, err = t.group(); err != nil {
-		return 0, err
+// expect records what the process is to run from a descriptor.
+func (s *server) expect(t task, fd int, o *order) error {
+	group, err := t.group()
+	if err != nil {
+		return err
 	}
 	if o.started, err = task(group).started(); err != nil {
-		return 0, err
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.orders) >= maxOrders {
-		for pid, o := range s.orders {
-			if now, err := task(pid).started(); err != nil || now != o.started {
-				delete(s.orders, pid)
-			}
-		}
+	if len(s.orders)+len(s.given) >= maxOrders {
+		s.tidy()
 	}
-	s.orders[group] = o
-	return group, nil
+	s.orders[sent{group, fd}] = o
+	return nil
 }
 
-// forget takes an order back that was not given.
-func (s *server) forget(group int, o *order) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.orders[group] == o {
-		delete(s.orders, group)
+// tidy forgets processes that have ended.
+func (s *server) tidy() {
+	gone := func(pid int, o *order) bool {
+		now, err := task(pid).started()
+		return err != nil || now != o.started
 	}
+	maps.DeleteFunc(s.orders, func(k sent, o *order) bool { return gone(k.group, o) })
+	maps.DeleteFunc(s.given, gone)
 }
 
 // nesting is how many scripts in a row have led to a runner that now executes
@@ -57,43 +59,42 @@ func (s *server) nesting(t task) int {
 	if !s.runs(t) {
 		return 0
 	}
-	group, err := t.group()
-	if err != nil {
-		return 0
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o := s.orders[group]; o != nil {
+	if o := s.given[int(t)]; o != nil { // a runner has one thread
 		return o.depth
 	}
 	return 0
 }
 
 // take returns the order of a runner, once.
-func (s *server) take(t task) *order {
-	if !s.runs(t) {
-		return nil
-	}
+func (s *server) take(t task, fd int) *order {
 	started, err := t.started()
 	if err != nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := s.orders[int(t)] // a runner has one thread
-	if o == nil || o.taken || o.started != started {
+	key := sent{int(t), fd}
+	o := s.orders[key]
+	if o == nil || o.started != started {
 		return nil
 	}
-	o.taken = true
+	delete(s.orders, key)
+	s.given[int(t)] = o
 	return o
 }
 
-// answerRunner gives a runner its order. Whoever was not sent hears what the
-// kernel would have said.
+// answerRunner gives a runner its order. Who is no runner hears what the kernel
+// would have said; a runner that was not sent ends.
 func (s *server) answerRunner(c call) {
-	o := s.take(c.task)
-	if o == nil {
+	if !s.runs(c.task) {
 		s.refuse(c.id, unix.EINVAL)
+		return
+	}
+	o := s.take(c.task, int(c.argv))
+	if o == nil {
+		s.refuse(c.id, unix.ESRCH)
 		return
 	}
 	if err := s.give(c, o); err != nil {

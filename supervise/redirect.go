@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,13 +20,7 @@ func (s *server) redirect(c call, o *order) {
 		s.refuse(c.id, unix.EACCES)
 		return
 	}
-	group, err := s.expect(c.task, o)
-	if err != nil {
-		s.refuse(c.id, unix.EACCES) // it has ended
-		return
-	}
-	if err := s.turn(c, runner); err != nil {
-		s.forget(group, o)
+	if err := s.turn(c, runner, o); err != nil {
 		s.untraceable(c, err)
 	}
 }
@@ -33,11 +28,7 @@ func (s *server) redirect(c call, o *order) {
 // turn has the call made again as execveat of the runner. Nothing is written to
 // the caller's memory: a child of vfork shares its parent's, and below the
 // stack pointer a Go program has what it needs.
-func (s *server) turn(c call, runner *os.File) error {
-	fd, err := s.listener.Give(c.id, int(runner.Fd()))
-	if err != nil {
-		return fmt.Errorf("giving the runner: %w", err)
-	}
+func (s *server) turn(c call, runner *os.File, o *order) error {
 	// ptrace(2) knows its tracer by thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -45,17 +36,22 @@ func (s *server) turn(c call, runner *os.File) error {
 	if err := ptrace(unix.PTRACE_SEIZE, pid, 0); err != nil {
 		return err
 	}
-	// The number was the caller's when it was seized if the call still waits.
+	// If this fails the call waits no more, and the number may be another's by now:
+	// of that nothing is changed.
+	fd, err := s.listener.Give(c.id, int(runner.Fd()))
+	if err == nil {
+		err = s.expect(c.task, fd, o)
+	}
 	// The interrupt is pending while the answer arrives: the wait for it is not
 	// interrupted by anything, and no instruction of the caller runs after it.
-	valid := s.listener.Valid(c.id)
-	if err := ptrace(unix.PTRACE_INTERRUPT, pid, 0); err != nil {
-		return err
+	// It fails if the caller is being killed, which is seen in finish.
+	_ = ptrace(unix.PTRACE_INTERRUPT, pid, 0)
+	if err != nil {
+		s.refuse(c.id, errno(err))
+	} else {
+		err = s.listener.Restart(c.id)
 	}
-	if valid {
-		valid = s.listener.Restart(c.id) == nil
-	}
-	return finish(c, fd, valid)
+	return errors.Join(err, finish(c, fd, err == nil))
 }
 
 func (s *server) openRunner() (*os.File, error) {
@@ -71,30 +67,50 @@ func (s *server) openRunner() (*os.File, error) {
 	return f, nil
 }
 
-// finish waits for the stop, changes the registers and lets the task go.
+// waitStop waits until a task has stopped; false if it has ended.
+//
+// It does not sleep in wait4(2): another thread may execute something at the same
+// time, which ends this one, and of a thread group's leader that ends so the
+// kernel wakes nobody (the numbers are exchanged before).
+func waitStop(pid int) (ws unix.WaitStatus, stopped bool) {
+	for tries := 0; ; tries++ {
+		got, err := unix.Wait4(pid, &ws, unix.WALL|unix.WNOHANG, nil)
+		switch {
+		case err != nil && err != unix.EINTR:
+			return ws, false
+		case got == pid:
+			return ws, ws.Stopped()
+		case tries < 50: // it stops at once, mostly
+			_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		default:
+			time.Sleep(min(time.Duration(tries)*2*time.Microsecond, 5*time.Millisecond))
+		}
+	}
+}
+
+// finish waits for the stop, changes the registers and lets the task go. One that
+// is killed meanwhile is waited for all the same: it is a zombie of its tracer's,
+// and a thread of its process that executes something would wait for it for ever.
 func finish(c call, fd int, valid bool) error {
 	pid := int(c.task)
-	var ws unix.WaitStatus
 	for {
-		got, err := unix.Wait4(pid, &ws, unix.WALL, nil)
-		if err == unix.EINTR {
-			continue
+		ws, stopped := waitStop(pid)
+		if !stopped {
+			return unix.ESRCH
 		}
-		if err != nil || got != pid || !ws.Stopped() {
-			return unix.ESRCH // killed
+		signal := 0
+		if int(ws)>>16 != unix.PTRACE_EVENT_STOP {
+			// A signal on its way: the call comes back by itself after it.
+			signal, valid = int(ws.StopSignal()), false
 		}
-		break
+		var err error
+		if valid {
+			err = toExecveat(pid, fd, c.at+uint64(len(c.path)), c.argv, c.envp)
+		}
+		if e := ptrace(unix.PTRACE_DETACH, pid, uintptr(signal)); e == nil {
+			return err
+		}
 	}
-	signal := 0
-	if int(ws)>>16 != unix.PTRACE_EVENT_STOP {
-		// A signal on its way: the call comes back by itself after it.
-		signal, valid = int(ws.StopSignal()), false
-	}
-	var err error
-	if valid {
-		err = toExecveat(pid, fd, c.at+uint64(len(c.path)), c.argv, c.envp)
-	}
-	return errors.Join(err, ptrace(unix.PTRACE_DETACH, pid, uintptr(signal)))
 }
 
 func ptrace(request, pid int, data uintptr) error {
@@ -110,8 +126,7 @@ func (s *server) untraceable(c call, err error) {
 	switch {
 	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.ENOENT):
 		return
-	case errors.Is(err, unix.EMFILE):
-		s.refuse(c.id, unix.EMFILE)
+	case errors.Is(err, unix.EMFILE): // it has been told
 		return
 	}
 	if tracer, e := c.task.status("TracerPid:"); e == nil && tracer != "0" {

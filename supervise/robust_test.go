@@ -203,8 +203,41 @@ libc = ctypes.CDLL(None, use_errno=True)
 nr = {"x86_64": 322, "aarch64": 281}[platform.machine()]
 print(libc.syscall(nr, -1, None, None, None, 0x6a61696c), errno.errorcode[ctypes.get_errno()])`), "-1 EINVAL\n")
 	runner := filepath.Join(c.runs, "runner")
-	c.want(c.run("/usr/bin/python3", "-c", `
+	// The file itself is what they would be sent to, once somebody was.
+	r := c.run("bash", "-c", hello+`./hello; exec /usr/bin/python3 -c '
 import os, sys
 f = os.open(sys.argv[1], os.O_RDONLY)
-os.execve(f, ["test", "-test.list=TestAskedByOthers"], {})`, runner), "TestAskedByOthers\nok  \tjail/supervise\n"[:18])
+os.execve(f, ["test", "-test.list=TestAskedByOthers"], {})' "$0"`, runner)
+	if r.Status != 126 || !strings.Contains(r.Stderr, "no order") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Two threads execute different programs at the same moment; one of them wins, and
+// gets its own.
+func TestThreadsExecute(t *testing.T) {
+	c := newCell(t)
+	c.want(c.shell(hello, `cp hello other; cat > th.c <<'E'
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_barrier_t b;
+static void *run(void *path) { pthread_barrier_wait(&b); execl(path, path, path, NULL); perror(path); return 0; }
+int main() {
+	for (int i = 0; i < 100; i++) {
+		pid_t p = fork();
+		if (p == 0) {
+			pthread_t t;
+			pthread_barrier_init(&b, 0, 2);
+			pthread_create(&t, 0, run, "./one"); run("./two"); sleep(3); _exit(1);
+		}
+		waitpid(p, 0, 0);
+	}
+}
+E
+for p in one two; do echo '#include <stdio.h>
+int main(int c, char **v) { puts(v[1][2] == WHO[0] ? "right" : "wrong"); return 0; }' | gcc -DWHO="\"$p\"" -x c -o $p -; done
+gcc -pthread -o th th.c; ./th | sort | uniq -c | tr -d ' '`), "100right\n")
 }

@@ -23,7 +23,8 @@ type server struct {
 	limit    uint64                // and of what is not
 
 	mu     sync.Mutex
-	orders map[int]*order  // by process
+	orders map[sent]*order
+	given  map[int]*order  // the last, by process
 	said   map[string]bool // refusals by key
 
 	tracers chan struct{}
@@ -40,7 +41,7 @@ const maxTracers = 16
 func Serve(listener seccomp.Listener, o Options) error {
 	s := &server{
 		Options: o, listener: listener, root: -1,
-		orders: map[int]*order{}, said: map[string]bool{}, tracers: make(chan struct{}, maxTracers),
+		orders: map[sent]*order{}, given: map[int]*order{}, said: map[string]bool{}, tracers: make(chan struct{}, maxTracers),
 	}
 	var err error
 	if s.mark, s.limit, err = newMark(); err != nil {

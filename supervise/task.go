@@ -23,8 +23,8 @@ func (t task) read(b []byte, at uint64) (int, error) {
 	return unix.ProcessVMReadv(int(t), local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0)
 }
 
-// maxString is the longest string that execve takes.
-const maxString = 128 << 10
+// maxWord bounds what is read to compare it with a word of a rule.
+const maxWord = 4096
 
 // text reads a string that ends in NUL, up to limit bytes. A read does not
 // cross into a page that may not be there.
@@ -56,7 +56,7 @@ func (t task) words(at uint64, n int) []string {
 		if address == 0 {
 			break
 		}
-		s, err := t.text(address, maxString)
+		s, err := t.text(address, maxWord)
 		if err != nil {
 			break
 		}
