@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -110,6 +111,38 @@ time.sleep(.1); l.accept(); t.join()
 try: os.close(0); s = socket.socket(fileno=os.dup(1))
 except OSError as e: print(errno.errorcode[e.errno])
 `), "<hi> <hi> <hi> <hi>\n<hi>\nENOENT ECONNREFUSED\nFalse False\n<b>\nEISCONN\n1 True\nEACCES\nEAGAIN\nat last\nENOTSOCK\n")
+}
+
+// A daemon outside that accepts nobody holds nothing of the supervisor once its
+// callers are gone.
+func TestUnixFull(t *testing.T) {
+	c := newCell(t)
+	path := filepath.Join(c.runs, "deaf")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	// The first caller's place in the queue is taken although it is refused. The
+	// last ones wait until they are killed; run waits for Serve to end.
+	c.want(c.run("/usr/bin/python3", "-c", python+fmt.Sprintf(`
+import signal
+path = %q
+new = lambda: socket.socket(socket.AF_UNIX)
+def call(s):
+    try: s.connect(path)
+    except OSError as e: return errno.errorcode[e.errno]
+print(call(new()))
+s = new(); s.setblocking(False); print(call(s))
+s = new(); s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bytes(8) + b"\1\1" + bytes(6)); print(call(s))
+sys.stdout.flush()
+for i in range(3):
+    if os.fork() == 0: call(new()); print("connected", flush=True); os._exit(0)
+print("waiting")
+`, path)), "EACCES\nEAGAIN\nEAGAIN\nwaiting\n")
 }
 
 func TestInternet(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,23 +29,30 @@ func (s *server) connectUnix(id uint64, t task, number, socket int, address []by
 	if own, err := unix.Getsockname(socket); err != nil || own.(*unix.SockaddrUnix).Name != unnamed {
 		return unix.EACCES
 	}
-	fresh, err := like(socket)
+	fresh, flags, err := like(socket)
 	if err != nil {
 		return errno(err)
 	}
 	defer unix.Close(fresh)
-	allowed, e := s.reach(t, fresh, address)
+	wait := func() bool { return s.listener.Valid(id) }
+	if flags&unix.O_NONBLOCK != 0 {
+		wait = nil
+	}
+	allowed, e := s.reach(t, fresh, address, wait)
 	switch {
 	case e != 0:
 		return e
 	case !allowed && !listensInside(t, fresh):
 		return unix.EACCES
 	}
-	flags, _, err := t.descriptor(number)
+	if _, err := unix.FcntlInt(uintptr(fresh), unix.F_SETFL, flags); err != nil {
+		return errno(err)
+	}
+	descriptor, _, err := t.descriptor(number)
 	if err != nil {
 		return unix.EBADF
 	}
-	if err := s.listener.GiveAs(id, fresh, number, flags&unix.O_CLOEXEC != 0); err != nil {
+	if err := s.listener.GiveAs(id, fresh, number, descriptor&unix.O_CLOEXEC != 0); err != nil {
 		return errno(err)
 	}
 	return 0
@@ -53,11 +61,12 @@ func (s *server) connectUnix(id uint64, t task, number, socket int, address []by
 // unnamed is what package unix makes of a socket without a name.
 const unnamed = "@"
 
-// reach connects, and tells whether a rule names the path.
-func (s *server) reach(t task, fresh int, address []byte) (allowed bool, e unix.Errno) {
+// reach connects, and tells whether a rule names the path. Nil for wait means that
+// the caller does not wait for a listener that is busy.
+func (s *server) reach(t task, fresh int, address []byte, wait func() bool) (allowed bool, e unix.Errno) {
 	name := address[2:]
 	if name[0] == 0 {
-		return false, connectWhole(fresh, address) // no path: one name space for the host
+		return false, connectWhole(fresh, address, wait) // no path: one name space for the host
 	}
 	if i := bytes.IndexByte(name, 0); i >= 0 {
 		name = name[:i]
@@ -75,38 +84,48 @@ func (s *server) reach(t task, fresh int, address []byte) (allowed bool, e unix.
 		return false, unix.EACCES
 	}
 	// Through the handle: it is this very socket, wherever it is by now.
-	return slices.Contains(s.Sockets.Allowed, path), connectWhole(fresh, append(binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX), f.self()...))
+	return slices.Contains(s.Sockets.Allowed, path), connectWhole(fresh, append(binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX), f.self()...), wait)
 }
 
-// connectWhole is not left by signals: of a unix socket nothing goes on then.
-func connectWhole(fresh int, address []byte) unix.Errno {
+// connectWhole connects a socket that does not block. A listener whose queue is
+// full is asked again for as long as the caller waits: in a connect that blocks, a
+// daemon that accepts nobody would hold a thread for each caller that is killed,
+// and the end of the jail for good.
+func connectWhole(fresh int, address []byte, wait func() bool) unix.Errno {
+	limit, err := unix.GetsockoptTimeval(fresh, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
+	if err != nil {
+		return errno(err)
+	}
+	start, pause := time.Now(), time.Millisecond
 	for {
-		if e := connectRaw(fresh, address); e != unix.EINTR {
+		e := connectRaw(fresh, address)
+		late := *limit != (unix.Timeval{}) && time.Since(start) >= time.Duration(limit.Nano())
+		if e != unix.EAGAIN || wait == nil || late || !wait() {
 			return e
 		}
+		time.Sleep(pause)
+		pause = min(2*pause, maxPause)
 	}
 }
 
-// like makes an unconnected socket with the settings of another.
-func like(socket int) (int, error) {
+// maxPause is how long a caller waits at most after its listener has room.
+const maxPause = 20 * time.Millisecond
+
+// like makes an unconnected socket with the settings of another, but that it does
+// not block yet; flags are the other's.
+func like(socket int) (fresh, flags int, err error) {
 	kind, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {
-		return -1, err
+		return -1, 0, err
 	}
-	flags, err := unix.FcntlInt(uintptr(socket), unix.F_GETFL, 0)
-	if err != nil {
-		return -1, err
+	if flags, err = unix.FcntlInt(uintptr(socket), unix.F_GETFL, 0); err != nil {
+		return -1, 0, err
 	}
-	fresh, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	if _, err := unix.FcntlInt(uintptr(fresh), unix.F_SETFL, flags); err != nil {
-		unix.Close(fresh)
-		return -1, err
+	if fresh, err = unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+		return -1, 0, err
 	}
 	copyOptions(socket, fresh)
-	return fresh, nil
+	return fresh, flags, nil
 }
 
 // copyOptions is best effort: none of these decides who may talk to whom.
