@@ -253,7 +253,6 @@ func TestPortRuleOfArtifacts(t *testing.T) {
 #include <netinet/in.h>
 #include <string.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 int main(int argc, char **argv) {
@@ -261,11 +260,9 @@ int main(int argc, char **argv) {
 	struct rlimit lower = { 5, 5 };
 	if (argc > 1) setrlimit(10, &lower);
 	puts(connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&a, sizeof a) ? strerrorname_np(errno) : "connected");
-	fflush(stdout);
-	return argc == 2 ? system("./d 1 2") : 0;
 }
 E
 gcc -D_GNU_SOURCE -o d d.c && cp d "$RUNS/d$$" && "$RUNS/d$$"; rm "$RUNS/d$$"; ./d; ./d 1`, l.Addr().(*net.TCPAddr).Port)
 	c.env = []string{"RUNS=" + filepath.Dir(c.runs)}
-	c.want(c.shell(dial), "connected\nEACCES\nEACCES\nEACCES\n")
+	c.want(c.shell(dial), "connected\nEACCES\nEACCES\n")
 }

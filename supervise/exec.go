@@ -78,11 +78,14 @@ func (s *server) again(c call, path string) {
 			f.close()
 		}
 	}
-	if s.marked(c.task) {
+	switch layer, err := s.needsLayer(c.task); {
+	case err != nil:
+		s.failed(c, path, err)
+	case layer:
+		s.redirect(c, &order{Order: runner.Order{Path: path}, layer: true})
+	default:
 		s.pass(c.id)
-		return
 	}
-	s.redirect(c, &order{Order: runner.Order{Path: path}, layer: true})
 }
 
 // denied says why a command is refused, if a rule of commands is the cause: the
@@ -161,11 +164,18 @@ func (s *server) upgrade(c call, f *file, path string) {
 		return
 	}
 	o, err := s.orderFor(c, f, path)
+	if err != nil {
+		s.failed(c, path, err)
+		return
+	}
+	s.redirect(c, o)
+}
+
+// failed answers with why nothing is executed.
+func (s *server) failed(c call, path string, err error) {
 	var r Refusal
 	var e unix.Errno
 	switch {
-	case err == nil:
-		s.redirect(c, o)
 	case errors.As(err, &r):
 		s.say(c, r)
 	case errors.As(err, &e):
@@ -196,9 +206,13 @@ func (s *server) orderFor(c call, f *file, path string) (*order, error) {
 }
 
 func (s *server) program(c call, f *os.File, path string) (*order, error) {
+	layer, err := s.needsLayer(c.task)
+	if err != nil {
+		return nil, err
+	}
 	sealed, err := s.Program(Request{File: f, Path: path, PID: int(c.task)})
 	if err != nil {
 		return nil, err
 	}
-	return &order{Order: runner.Order{Path: sealed}, layer: !s.marked(c.task)}, nil
+	return &order{Order: runner.Order{Path: sealed}, layer: layer}, nil
 }

@@ -247,6 +247,27 @@ gcc -o s s.c; $(./s 2>/dev/null) 2>&1 >/dev/null`
 	}
 }
 
+// A runner that is given the ruleset can be traced by the domain of its caller.
+// An artifact does not come by one by making itself look like none.
+func TestRulesetKept(t *testing.T) {
+	c := newCell(t)
+	c.Options.Domain = Domain{Ruleset: readOnlyBelow(t, "/")}
+	lower := `cat > r.c <<'E'
+#include <stdio.h>
+#include <unistd.h>
+#include <sys/resource.h>
+int main(int argc, char **argv) {
+	struct rlimit lower = {1, 1};
+	if (argc > 1) setrlimit(RLIMIT_LOCKS, &lower);
+	execl("./hello", "hello", NULL);
+	perror("hello");
+}
+E
+exec 2>&1; gcc -o r r.c; ./r; ./r lower; (ulimit -x 5; ./hello)`
+	why := "jail: what was built here is not run: the limit on file locks (ulimit -x) was lowered inside, and artifacts are told by it\n"
+	c.want(c.shell(hello, lower, "true"), "hello \n"+why+why)
+}
+
 func TestRefusals(t *testing.T) {
 	c := newCell(t)
 	c.Options.Guides = []Guide{

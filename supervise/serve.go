@@ -117,11 +117,26 @@ func newMark() (mark, limit uint64, err error) {
 	return l.Max/2 + rand.Uint64N(l.Max/4+1), l.Max, nil
 }
 
-// marked tells whether a task is in the artifact domain, so that what it executes
-// needs no further layer. One that has lowered the limit itself gets one more.
-func (s *server) marked(t task) bool {
+// needsLayer tells whether a task is not in the artifact domain yet, so that what
+// it executes needs it. One that has lowered the limit itself may be either: it
+// gets nothing. A runner that is in the domain already could be traced by others
+// there, who would take the ruleset from it and, by landlock_add_rule(2), open the
+// domain of all artifacts to come.
+func (s *server) needsLayer(t task) (bool, error) {
 	var l unix.Rlimit
-	return unix.Prlimit(int(t), rlimitLocks, nil, &l) == nil && l.Max == s.mark
+	if err := unix.Prlimit(int(t), rlimitLocks, nil, &l); err != nil {
+		return false, err
+	}
+	switch l.Max {
+	case s.mark:
+		return false, nil
+	case s.limit:
+		return true, nil
+	}
+	return false, Refusal{
+		Key:     "ulimit -x",
+		Message: "what was built here is not run: the limit on file locks (ulimit -x) was lowered inside, and artifacts are told by it",
+	}
 }
 
 // confined tells whether a task may be in the artifact domain: one that is can't
