@@ -60,7 +60,7 @@ func (s *server) upgradable(f *file, path string) bool {
 // path, as a neighbour of a program that found it there, or by a program that
 // asked for its own name: that means the file it was made of, as it is now.
 func (s *server) executable(c call, path string) {
-	if s.Program == nil || !strings.HasPrefix(path, s.Runs+"/") || s.isRunner(c) {
+	if s.Program == nil || !strings.HasPrefix(path, s.Runs+"/") || s.isOrdered(c, path) {
 		s.pass(c.id)
 		return
 	}
@@ -101,9 +101,11 @@ func (s *server) denied(c call, path string) bool {
 	return ok
 }
 
-// isRunner tells whether the caller is a runner, or the call is the redirected
-// one that starts it.
-func (s *server) isRunner(c call) bool {
+// isOrdered tells whether the call is the redirected one that starts the runner,
+// or the runner's own, for the seal that it was ordered to execute. The
+// interpreter of a script is none of these: a program that was told its own name
+// writes that into scripts.
+func (s *server) isOrdered(c call, path string) bool {
 	if c.path == "" {
 		f, err := c.task.openFD(int(c.dir))
 		if err != nil {
@@ -112,7 +114,8 @@ func (s *server) isRunner(c call) bool {
 		defer f.close()
 		return s.isRunnerFile(&f.stat)
 	}
-	return s.runs(c.task)
+	o := s.orderOf(c.task)
+	return o != nil && len(o.Words) == 0 && o.Path == path
 }
 
 func (s *server) isRunnerFile(st *unix.Stat_t) bool {

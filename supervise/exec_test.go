@@ -225,8 +225,8 @@ gcc -o look look.c; cat ` + secret + `; ./look 0`
 	c.want(c.shell(look), "key\n"+seen+seen)
 }
 
-// A seal that is executed by its path from the agent's domain goes through the
-// runner too; a failure of the domain's starts nothing.
+// A seal that is executed by its path from the agent's domain, or is the
+// interpreter of a script, goes through the runner too; a failure of the domain's starts nothing.
 func TestDomainAgain(t *testing.T) {
 	c := newCell(t)
 	c.Options.Domain = Domain{Drop: []string{"SECRET"}, Filter: allowAll}
@@ -237,8 +237,9 @@ func TestDomainAgain(t *testing.T) {
 #include <unistd.h>
 int main() { char exe[256] = ""; readlink("/proc/self/exe", exe, 255); puts(exe); fprintf(stderr, "%s\n", getenv("SECRET") ? "told" : "not told"); }
 E
-gcc -o s s.c; $(./s 2>/dev/null) 2>&1 >/dev/null`
-	c.want(c.shell(line), "not told\n")
+gcc -o s s.c; exe=$(./s 2>/dev/null); $exe 2>&1 >/dev/null
+printf "#!$exe\\n" > script; chmod +x script; ./script 2>&1 >/dev/null`
+	c.want(c.shell(line), "not told\nnot told\n")
 	c.Options.Domain.Filter = make([]byte, 8) // no program
 	r := c.shell(hello, "./hello; echo $?")
 	c.want(r, "126\n")

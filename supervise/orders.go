@@ -56,15 +56,28 @@ func (s *server) tidy() {
 // nesting is how many scripts in a row have led to a runner that now executes
 // the next.
 func (s *server) nesting(t task) int {
-	if !s.runs(t) {
-		return 0
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o := s.given[int(t)]; o != nil { // a runner has one thread
+	if o := s.orderOf(t); o != nil {
 		return o.depth
 	}
 	return 0
+}
+
+// orderOf is what the runner in a process has been told.
+func (s *server) orderOf(t task) *order {
+	if !s.runs(t) {
+		return nil
+	}
+	started, err := t.started()
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.given[int(t)] // a runner has one thread
+	if o == nil || o.started != started {
+		return nil
+	}
+	return o
 }
 
 // take returns the order of a runner, once.
