@@ -117,10 +117,10 @@ func (p Plan) ForArtifacts() Plan {
 	return out
 }
 
-// isAgents tells whether only an agent's profile grants this, to be written: it is
-// the agent's own state, with its credentials.
+// isAgents tells whether only an agent's profile grants this: it is the agent's
+// own state or configuration, with its credentials. Its program is neither.
 func (g Grant) isAgents() bool {
-	return g.Access&Write != 0 && !slices.ContainsFunc(g.From, func(u Use) bool { return u.By != rules.ByAgent })
+	return g.Access&Exec == 0 && !slices.ContainsFunc(g.From, func(u Use) bool { return u.By != rules.ByAgent })
 }
 
 // Denies tells whether a file may not be sealed because of its path.

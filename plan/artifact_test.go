@@ -71,6 +71,25 @@ func TestArtifactGrants(t *testing.T) {
 	}
 }
 
+// What an agent's profile only reads may hold keys as well; the agent's own
+// program is no secret.
+func TestArtifactsWithoutAgentsFiles(t *testing.T) {
+	w := artifactWorld(t)
+	w.file("home/.aider.conf.yml", "openai-api-key: k")
+	w.dirs("home/.aider", "home/.local/share/claude")
+	p, err := w.compileAll(rules.Input{Sources: []rules.Source{{Kind: rules.RulesFile, Name: "f", Text: []byte("profiles = ['aider', 'claude']\nfiles.write = ['.']")}}})
+	w.must(err)
+	for path, want := range map[string][2]plan.Access{
+		"home/.aider.conf.yml":         {plan.Read, 0},
+		"home/.local/share/claude/bin": {plan.Read | plan.Exec, plan.Read | plan.Exec},
+		"home/proj/x":                  {plan.Read | plan.Write, plan.Read | plan.Write},
+	} {
+		if got := [2]plan.Access{p.Access(w.path(path)), p.ForArtifacts().Access(w.path(path))}; got != want {
+			t.Errorf("%s: the agent has %s, artifacts %s", path, got[0], got[1])
+		}
+	}
+}
+
 func TestArtifactErrors(t *testing.T) {
 	for _, tt := range []struct {
 		text string
