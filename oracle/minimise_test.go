@@ -38,7 +38,11 @@ func (c court) minimise(s scenario) scenario {
 // gofmt writes a scenario as Go.
 func (s scenario) gofmt() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "{scenario{Mounts: %t, Seed: %d, Count: %d, Nodes: []node{\n", s.Mounts, s.Seed, s.Count)
+	fmt.Fprintf(&b, "{scenario{Mounts: %t, ", s.Mounts)
+	if len(s.Ops) == 0 {
+		fmt.Fprintf(&b, "Seed: %d, Count: %d, ", s.Seed, s.Count)
+	}
+	b.WriteString("Nodes: []node{\n")
 	for _, n := range s.Nodes {
 		fmt.Fprintf(&b, "\t{%q, %q, %q},\n", n.Kind, n.Path, n.To)
 	}
@@ -50,6 +54,6 @@ func (s scenario) gofmt() string {
 	for _, o := range s.Ops {
 		fmt.Fprintf(&b, "{Do: %q, Path: %q, To: %q}", o.Do, o.Path, o.To)
 	}
-	b.WriteString("}}},\n")
+	b.WriteString("}}, true /* or false */},\n")
 	return b.String()
 }

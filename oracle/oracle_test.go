@@ -65,7 +65,7 @@ func (c court) judge(t *testing.T, tally *tally, s scenario) {
 			return
 		}
 		s.Ops = []oracle.Op{o.Ops[i]}
-		t.Errorf("a mismatch, as a case for TestAgreed:\n%s", c.minimise(s).gofmt())
+		t.Errorf("foretold %t, the kernel says %v; as a case for TestAgreed:\n%s", o.Allowed[i], o.Results[i].Errno, c.minimise(s).gofmt())
 	}
 }
 

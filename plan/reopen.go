@@ -37,8 +37,29 @@ func (c *compiler) reopen() error {
 		r.Carve = around[0].Path
 		c.plan.Reopened = append(c.plan.Reopened, r)
 	}
+	c.reopenedAround()
 	c.reachedOtherwise()
 	return nil
+}
+
+// reopenedAround adds what a reopening grant further up gives back as well, unless
+// a carve-out lies between the two: a grant takes nothing away, but that of
+// writing and executing the inner one decides.
+func (c *compiler) reopenedAround() {
+	for i, inner := range c.plan.Reopened {
+		for _, outer := range slices.Backward(c.plan.Reopened[:i]) { // outer before inner, in the order of paths
+			between := func(cv Carve) bool { return within(cv.Path, outer.Path) }
+			if !within(inner.Path, outer.Path) || slices.ContainsFunc(c.around(inner.Path), between) {
+				continue
+			}
+			more := outer.Access
+			if inner.Access&(Write|Exec) != 0 {
+				more &^= Write | Exec
+			}
+			inner.Access |= more
+		}
+		c.plan.Reopened[i] = inner
+	}
 }
 
 // around lists the open carve-outs that cover a path, the outermost first.

@@ -1,0 +1,46 @@
+package oracle_test
+
+import (
+	"testing"
+
+	"jail/oracle"
+)
+
+// TestAgreed are the cases that TestOracle has found, and what is right.
+func TestAgreed(t *testing.T) {
+	c := newCourt(t)
+	for i, tt := range []struct {
+		scenario
+		want bool // the operation succeeds
+	}{
+		// A rule on what is hidden is not made, so another name has nothing of it.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"file", "out/d/a", ""},
+			{"hard", "out/d/b", "out/d/a"},
+		}, Rules: []rule{
+			{"files.read", "out/d/a"},
+			{"files.hide", "out/d/a"},
+		}, Ops: []oracle.Op{{Do: "read", Path: "out/d/b"}}}, false},
+		// A grant that reopens takes nothing away from another that does, around it.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"dir", "proj/d/n2", ""},
+			{"dir", "proj/d/n2/n4", ""},
+			{"file", "proj/d/n2/n4/n7", ""},
+		}, Rules: []rule{
+			{"files.read", "proj/d/n2/n4"},
+			{"files.write", "proj/d/n2"},
+			{"files.hide", "proj/d"},
+		}, Ops: []oracle.Op{{Do: "rdwr", Path: "proj/d/n2/n4/n7"}}}, true},
+	} {
+		o, err := c.run(tt.scenario)
+		if err != nil || len(o.Results) != 1 {
+			t.Errorf("%d: %s %v", i, o.Refused, err)
+			continue
+		}
+		if got := o.Results[0].Errno == 0; got != tt.want || o.Allowed[0] != tt.want {
+			t.Errorf("%d: foretold %t, the kernel says %v, and right is %t\n%s", i, o.Allowed[0], o.Results[0].Errno, tt.want, tt.gofmt())
+		}
+	}
+}
