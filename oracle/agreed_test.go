@@ -33,6 +33,26 @@ func TestAgreed(t *testing.T) {
 			{"files.write", "proj/d/n2"},
 			{"files.hide", "proj/d"},
 		}, Ops: []oracle.Op{{Do: "rdwr", Path: "proj/d/n2/n4/n7"}}}, true},
+		// What may be executed inside of what reopens for writing still may.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"dir", "proj/d/w", ""},
+			{"file", "proj/d/w/x", ""},
+		}, Rules: []rule{
+			{"files.write", "proj"},
+			{"files.write", "proj/d/w"},
+			{"files.exec", "proj/d/w/x"},
+			{"files.protect", "proj/d"},
+		}, Ops: []oracle.Op{{Do: "exec", Path: "proj/d/w/x"}}}, true},
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"dir", "proj/d/w", ""},
+			{"file", "proj/d/w/x", ""},
+		}, Rules: []rule{
+			{"files.write", "proj/d/w"},
+			{"files.exec", "proj/d/w/x"},
+			{"files.protect", "proj/d"},
+		}, Ops: []oracle.Op{{Do: "exec", Path: "proj/d/w/x"}}}, true},
 	} {
 		o, err := c.run(tt.scenario)
 		if err != nil || len(o.Results) != 1 {

@@ -59,6 +59,10 @@ func (c court) judge(t *testing.T, tally *tally, s scenario) {
 		tally.end()
 	case o.Refused != "":
 		tally.refused()
+	case o.Both != "":
+		if tally.end() {
+			t.Errorf("%s may be written and executed\n%s", o.Both, c.minimise(s).gofmt())
+		}
 	default:
 		i := o.mismatch()
 		if tally.add(s, o); i < 0 || !tally.end() {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"jail/mounts"
 	"jail/oracle"
 	"jail/plan"
@@ -59,6 +61,24 @@ func (p predictor) allows(o oracle.Op) bool {
 	default:
 		return a&plan.Write != 0
 	}
+}
+
+// both names a file that may be written and executed, by whatever names.
+func (p predictor) both(all []entry) string {
+	type inode struct{ dev, ino uint64 }
+	has := map[inode]plan.Access{}
+	for _, e := range all {
+		var st unix.Stat_t
+		real, ok := p.real(e.path)
+		if !ok || unix.Stat(real, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			continue
+		}
+		id := inode{st.Dev, st.Ino}
+		if has[id] |= p.access(real); has[id]&plan.Write != 0 && has[id]&plan.Exec != 0 {
+			return e.path
+		}
+	}
+	return ""
 }
 
 func (p predictor) moves(o oracle.Op) bool {

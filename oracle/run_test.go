@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 type outcome struct {
 	Refused string // why there is no plan, or no start
 	Bad     bool   // the rules of the scenario are no rules
+	Both    string // a file that may be written and executed
 	Ops     []oracle.Op
 	Allowed []bool
 	Results []oracle.Result
@@ -81,6 +82,7 @@ func work(base, prober string, binds bool) error {
 	for _, o := range out.Ops {
 		out.Allowed = append(out.Allowed, predict.allows(o))
 	}
+	out.Both = predict.both(names(base))
 	if err := save(base+".outcome", out); err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ type node struct {
 type rule struct{ Key, Path string }
 
 // fixed are the directories that every scenario has.
-func fixed() []string { return []string{"proj", "out", "home", "tmp", "own"} }
+func fixed() []string { return []string{"proj", "out", "tmp", "own"} }
 
 // build makes the tree. Binds are not mounted where may is false.
 func (s scenario) build(base string, may bool) error {
@@ -113,15 +113,16 @@ func quote(s string) string {
 	return string(q)
 }
 
-// compile makes the plan of a scenario whose tree is there.
+// compile makes the plan of a scenario whose tree is there. All of it lies in HOME:
+// elsewhere hard links that root could have made are not looked for.
 func (s scenario) compile(base, prober string) (plan.Plan, error) {
 	pol, err := rules.Parse(rules.Input{Sources: []rules.Source{{Kind: rules.RulesFile, Name: "f", Text: []byte(s.text(prober))}}})
 	if err != nil {
 		return plan.Plan{}, errBadRules{err}
 	}
 	h := plan.Host{
-		Home: base + "/home", Cwd: base + "/proj", UID: os.Getuid(), Temp: base + "/tmp", Own: []string{base + "/own"},
-		Tree: plan.Tree{Root: base + "/proj"}, Env: []string{"B=" + base, "HOME=" + base + "/home", "PATH=" + filepath.Dir(prober)},
+		Home: base, Cwd: base + "/proj", UID: os.Getuid(), Temp: base + "/tmp", Own: []string{base + "/own"},
+		Tree: plan.Tree{Root: base + "/proj"}, Env: []string{"B=" + base, "HOME=" + base, "PATH=" + filepath.Dir(prober)},
 	}
 	launch.Probe(&h)
 	return plan.Compile(pol, h)

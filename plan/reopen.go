@@ -20,7 +20,7 @@ func (c *compiler) reopen() error {
 	if !c.plan.Mounts {
 		return nil
 	}
-	for _, g := range c.plan.grants {
+	for _, g := range c.plan.grants { // outer before inner, in the order of paths
 		around := c.around(g.Path)
 		r := Reopened{Path: g.Path, Dir: g.Dir}
 		hidden := slices.ContainsFunc(around, func(cv Carve) bool { return cv.Hide })
@@ -30,8 +30,10 @@ func (c *compiler) reopen() error {
 				r.At = u.At
 			}
 		}
+		// Protecting takes no executing away, but writing that is given back around does.
+		inReopened := slices.ContainsFunc(c.plan.Reopened, func(outer Reopened) bool { return within(g.Path, outer.Path) })
 		switch {
-		case len(around) == 0, hidden && r.Access&Read == 0, !hidden && r.Access&Write == 0:
+		case len(around) == 0, hidden && r.Access&Read == 0, !hidden && r.Access&Write == 0 && !(inReopened && r.Access&Exec != 0):
 			continue
 		}
 		r.Carve = around[0].Path
@@ -47,7 +49,7 @@ func (c *compiler) reopen() error {
 // writing and executing the inner one decides.
 func (c *compiler) reopenedAround() {
 	for i, inner := range c.plan.Reopened {
-		for _, outer := range slices.Backward(c.plan.Reopened[:i]) { // outer before inner, in the order of paths
+		for _, outer := range slices.Backward(c.plan.Reopened[:i]) {
 			between := func(cv Carve) bool { return within(cv.Path, outer.Path) }
 			if !within(inner.Path, outer.Path) || slices.ContainsFunc(c.around(inner.Path), between) {
 				continue
