@@ -53,6 +53,27 @@ func TestAgreed(t *testing.T) {
 			{"files.exec", "proj/d/w/x"},
 			{"files.protect", "proj/d"},
 		}, Ops: []oracle.Op{{Do: "exec", Path: "proj/d/w/x"}}}, true},
+		// A pattern for what is in a directory does not match the directory.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"file", "proj/d/a", ""},
+		}, Rules: []rule{
+			{"files.write", "proj"},
+			{"files.glob", "proj/d/*"},
+		}, Ops: []oracle.Op{{Do: "create", Path: "proj/d/new"}}}, true},
+		// What reopens inside of what reopens is held by no mount if it gives nothing else.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"dir", "proj/d/w", ""},
+			{"dir", "proj/d/w/a", ""},
+			{"file", "proj/d/w/a/f", ""},
+			{"file", "proj/d/w/f", ""},
+		}, Rules: []rule{
+			{"files.read", "proj"},
+			{"files.write", "proj/d/w"},
+			{"files.write", "proj/d/w/a/f"},
+			{"files.hide", "proj/d"},
+		}, Ops: []oracle.Op{{Do: "exchange", Path: "proj/d/w/a", To: "proj/d/w/f"}}}, true},
 	} {
 		o, err := c.run(tt.scenario)
 		if err != nil || len(o.Results) != 1 {

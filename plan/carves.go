@@ -116,6 +116,9 @@ func matches(pattern string, deadline time.Time) ([]string, error) {
 		if err != nil || relErr != nil || d.Type()&fs.ModeSymlink != 0 {
 			return nil
 		}
+		if rel == "." && rest != "**" {
+			return nil // "*" matches the name ".", which is not in the directory but it
+		}
 		ok, err := doublestar.Match(rest, rel)
 		if ok {
 			out = append(out, path)

@@ -39,17 +39,20 @@ func (c *compiler) reopen() error {
 		r.Carve = around[0].Path
 		c.plan.Reopened = append(c.plan.Reopened, r)
 	}
-	c.reopenedAround()
 	c.reachedOtherwise()
+	c.reopenedAround()
 	return nil
 }
 
 // reopenedAround adds what a reopening grant further up gives back as well, unless
 // a carve-out lies between the two: a grant takes nothing away, but that of
-// writing and executing the inner one decides.
+// writing and executing the inner one decides. What then gives no other access
+// needs no mount of its own, across which nothing could be renamed.
 func (c *compiler) reopenedAround() {
-	for i, inner := range c.plan.Reopened {
-		for _, outer := range slices.Backward(c.plan.Reopened[:i]) {
+	var out []Reopened
+	for _, inner := range c.plan.Reopened { // outer before inner
+		same := false
+		for _, outer := range slices.Backward(out) {
 			between := func(cv Carve) bool { return within(cv.Path, outer.Path) }
 			if !within(inner.Path, outer.Path) || slices.ContainsFunc(c.around(inner.Path), between) {
 				continue
@@ -59,9 +62,14 @@ func (c *compiler) reopenedAround() {
 				more &^= Write | Exec
 			}
 			inner.Access |= more
+			same = inner.Access == outer.Access
+			break // which has what is further up
 		}
-		c.plan.Reopened[i] = inner
+		if !same {
+			out = append(out, inner)
+		}
 	}
+	c.plan.Reopened = out
 }
 
 // around lists the open carve-outs that cover a path, the outermost first.
