@@ -40,6 +40,7 @@ func (s *server) connectTo(id uint64, t task, number int, address []byte) {
 		return
 	}
 	domain, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	rulesets := s.portRules(t)
 	switch {
 	case !s.listener.Valid(id): // the number may be another's: of somebody outside
 	case err != nil:
@@ -47,7 +48,7 @@ func (s *server) connectTo(id uint64, t task, number int, address []byte) {
 	case domain == unix.AF_UNIX:
 		s.refuse(id, s.connectUnix(id, t, number, socket, address))
 	default:
-		go s.connectPort(id, t, socket, address) // as long as it takes
+		go s.connectPort(id, socket, address, rulesets) // as long as it takes
 		return
 	}
 	unix.Close(socket)
@@ -67,22 +68,33 @@ func (t task) socket(number int) (int, error) {
 	return unix.PidfdGetfd(process, number, 0)
 }
 
-// connectPort connects the caller's socket from here. The rules for ports are put
-// on the thread that does it, those of the artifact domain too where the caller is
-// in it: the kernel holds them, as it does for the jail. The thread ends with the
-// goroutine, for it is not unlocked.
-//
-// A blocking connect is left by fatal signals only.
-func (s *server) connectPort(id uint64, t task, socket int, address []byte) {
-	defer unix.Close(socket)
-	rulesets := []*os.File{s.Sockets.Ports}
-	if s.confined(t) {
+// portRules are the rules for ports of a caller, those of the artifact domain too
+// where it is in it.
+func (s *server) portRules(t task) []*os.File {
+	var rulesets []*os.File
+	if s.Sockets.Ports != nil {
+		rulesets = append(rulesets, s.Sockets.Ports)
+	}
+	if s.Domain.Ruleset != nil && s.confined(t) {
 		rulesets = append(rulesets, s.Domain.Ruleset)
 	}
+	return rulesets
+}
+
+// connectPort connects the caller's socket from here. The rules for ports are put
+// on the thread that does it: the kernel holds them, as it does for the jail. The
+// thread ends with the goroutine, for it is not unlocked.
+//
+// A blocking connect is left by fatal signals only, and goes on here when its
+// caller is killed: until it times out it keeps a thread.
+func (s *server) connectPort(id uint64, socket int, address []byte, rulesets []*os.File) {
+	defer unix.Close(socket)
+	s.connects <- struct{}{}
+	defer func() { <-s.connects }()
+	if !s.listener.Valid(id) {
+		return
+	}
 	for _, r := range rulesets {
-		if r == nil {
-			continue
-		}
 		runtime.LockOSThread()
 		if err := restrict(int(r.Fd())); err != nil {
 			s.refuse(id, errno(err))

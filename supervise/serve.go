@@ -27,21 +27,28 @@ type server struct {
 	given  map[int]*order  // the last, by process
 	said   map[string]bool // refusals by key
 
-	tracers chan struct{}
-	work    sync.WaitGroup // what uses root and the runner
+	tracers  chan struct{}
+	connects chan struct{}
+	work     sync.WaitGroup // what uses root and the runner
 }
 
 type inode struct{ dev, ino uint64 }
 
-// maxTracers bounds the threads that redirect at the same time.
-const maxTracers = 16
+// maxTracers bounds the threads that redirect at the same time, maxConnects those
+// that connect to the internet: with ten thousand the Go runtime would give up,
+// and the jail end.
+const (
+	maxTracers  = 16
+	maxConnects = 2048
+)
 
 // Serve answers until nobody is left who could call. It returns an error when
 // it can't go on; the listener must then be closed, so that calls fail.
 func Serve(listener seccomp.Listener, o Options) error {
 	s := &server{
 		Options: o, listener: listener, root: -1,
-		orders: map[sent]*order{}, given: map[int]*order{}, said: map[string]bool{}, tracers: make(chan struct{}, maxTracers),
+		orders: map[sent]*order{}, given: map[int]*order{}, said: map[string]bool{},
+		tracers: make(chan struct{}, maxTracers), connects: make(chan struct{}, maxConnects),
 	}
 	var err error
 	if s.mark, s.limit, err = newMark(); err != nil {
