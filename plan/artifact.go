@@ -43,6 +43,7 @@ func (c *compiler) artifacts() error {
 	for _, d := range a.Drop {
 		out.Drop = append(out.Drop, d.Text)
 	}
+	out.Drop = append(out.Drop, c.agentsOwn()...)
 	var err error
 	if out.write, err = c.artifactWrites(a); err != nil {
 		return err

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -125,6 +126,22 @@ func TestArtifactRules(t *testing.T) {
 	}
 	if len(a.Limits) != 1 || a.Limits[0].Value != 3 || len(p.Limits) != 0 {
 		t.Errorf("limits: %+v", a.Limits)
+	}
+}
+
+// What only an agent's profile passes on is the agent's, whatever it is called.
+func TestArtifactsWithoutAgentsVariables(t *testing.T) {
+	w := artifactWorld(t)
+	w.host.Env = append(w.host.Env, "ANTHROPIC_CUSTOM_HEADERS=secret", "GOFLAGS=-v", "LANG=C", "CLAUDE_X=1")
+	p, err := w.withProfiles("env.pass = ['LANG', 'CLAUDE_X']")
+	w.must(err)
+	for name, want := range map[string]bool{"ANTHROPIC_CUSTOM_HEADERS": true, "GOFLAGS": false, "LANG": false, "CLAUDE_X": false} {
+		if !slices.ContainsFunc(p.Env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
+			t.Errorf("the agent does not get %s", name)
+		}
+		if got := p.Artifacts.Drops(name); got != want {
+			t.Errorf("%s: artifacts are without it: %t", name, got)
+		}
 	}
 }
 

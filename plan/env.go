@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"jail/rules"
 )
 
 // environment keeps the variables that a rule passes on and adds those that are
@@ -44,19 +46,35 @@ func (c *compiler) environment() error {
 
 // passes tells whether some rule names the variable. A pattern never reaches
 // one that makes programs load code: those must be written out.
-func (c *compiler) passes(name string) bool {
+func (c *compiler) passes(name string) bool { return len(c.passedBy(name)) > 0 }
+
+// passedBy lists whose rules name the variable.
+func (c *compiler) passedBy(name string) []rules.By {
+	var by []rules.By
 	for p := range c.pol.Pass() {
-		if p.Text == name {
-			return true
+		ok := p.Text == name
+		if !ok && strings.Contains(p.Text, "*") && !loadsCode(name) {
+			ok, _ = path.Match(p.Text, name)
 		}
-		if !strings.Contains(p.Text, "*") || loadsCode(name) {
-			continue
-		}
-		if ok, err := path.Match(p.Text, name); err == nil && ok {
-			return true
+		if ok {
+			by = append(by, p.By)
 		}
 	}
-	return false
+	return by
+}
+
+// agentsOwn lists variables that only an agent's profile passes on: its keys and
+// settings, whatever their names.
+func (c *compiler) agentsOwn() []string {
+	var names []string
+	for _, kv := range c.plan.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		by := c.passedBy(name)
+		if len(by) > 0 && !slices.ContainsFunc(by, func(b rules.By) bool { return b != rules.ByAgent }) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // loadsCode names variables through which a program that is started runs code

@@ -73,7 +73,7 @@ func (m *merger) addUnixPaths(f *file, list []any) error {
 
 func (m *merger) addEnv(f *file) error {
 	for i, text := range f.Env.Pass {
-		if err := m.addPass(text, f.elem("env.pass", i)); err != nil {
+		if err := m.addPass(text, f.elem("env.pass", i), f.by()); err != nil {
 			return err
 		}
 	}
@@ -90,11 +90,11 @@ func (m *merger) addEnv(f *file) error {
 	return nil
 }
 
-func (m *merger) addPass(text string, from Origin) error {
+func (m *merger) addPass(text string, from Origin, by By) error {
 	if !isEnvName(strings.ReplaceAll(text, "*", "_")) {
 		return problem(from, "", "%q is not the name of an environment variable, nor a pattern such as MY_*", text)
 	}
-	m.p.pass = append(m.p.pass, Pattern{Text: text, From: from})
+	m.p.pass = append(m.p.pass, Pattern{Text: text, By: by, From: from})
 	return nil
 }
 

@@ -261,7 +261,7 @@ func (m *merger) addFlags(fl Flags) error {
 		}
 	}
 	for _, text := range fl.Env {
-		if err := m.addPass(text, at("env")); err != nil {
+		if err := m.addPass(text, at("env"), ByUser); err != nil {
 			return err
 		}
 	}

@@ -105,6 +105,7 @@ func (n Network) Restricted() bool { return n.Connect.Set || n.Bind.Set }
 // of characters.
 type Pattern struct {
 	Text string
+	By   By
 	From Origin
 }
 

@@ -18,10 +18,16 @@ func (s *server) say(c call, r Refusal) {
 	s.redirect(c, &order{Order: runner.Order{Say: "jail: " + s.words(r) + "\n", Status: status}})
 }
 
+// maxSaid bounds what is remembered: the jail chooses the names.
+const maxSaid = 1000
+
 // words is the message in full the first time, and short after that.
 func (s *server) words(r Refusal) string {
 	s.mu.Lock()
 	again := s.said[r.Key]
+	if len(s.said) > maxSaid {
+		clear(s.said) // saying something in full again does no harm
+	}
 	s.said[r.Key] = true
 	s.mu.Unlock()
 	if again {
