@@ -5,6 +5,7 @@
 PREFIX   ?= /usr/local
 GO       ?= go
 ROUNDS   ?= 200
+N        ?= 100000
 FUZZTIME ?= 20s
 
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -21,7 +22,7 @@ ARM64 = GOOS=linux GOARCH=arm64 CC=aarch64-linux-gnu-gcc \
 STATIC = ! readelf -ldW $(1) | grep -E 'INTERP|NEEDED' || { echo "$(1) is not static" >&2; exit 1; }
 
 .DEFAULT_GOAL := jail
-.PHONY: jail prebuilt arm64 test lint fuzz demo bench install clean help
+.PHONY: jail prebuilt generated arm64 test lint fuzz oracle demo bench install clean help
 
 jail: ## the binary (go build knows whether there is anything to do)
 	@scripts/deps build
@@ -50,6 +51,12 @@ lint: .cache/bin/staticcheck ## go vet, staticcheck, gofumpt
 prebuilt: ## the filters that are embedded, after a change of the rules
 	$(GO) test ./seccomp -run TestPrebuilt -update
 
+generated: ## the manual page, completions and schema in packaging, after a change of help
+	$(GO) test ./cli -run TestPackaged -update
+
+oracle: ## N random operations under random rules: the plan against the kernel
+	$(GO) test ./oracle -run TestOracle -count=1 -timeout 0 -v -ops $(N)
+
 fuzz: ## each fuzz target for FUZZTIME
 	scripts/fuzz $(FUZZTIME)
 
@@ -60,9 +67,14 @@ demo: jail ## what jail does, in a minute
 bench: jail ## start-up and throughput, against bare and other sandboxes
 	$(GO) run ./bench -n $(ROUNDS)
 
-install: ## into $(DESTDIR)$(PREFIX)/bin; under sudo what is built already is taken as it is
+install: ## into $(DESTDIR)$(PREFIX), with manual page and completions; under sudo what is built is taken as it is
 	@test -x jail || $(MAKE) --no-print-directory jail
 	install -D -m 0755 jail $(DESTDIR)$(PREFIX)/bin/jail
+	install -D -m 0644 packaging/jail.1 $(DESTDIR)$(PREFIX)/share/man/man1/jail.1
+	install -D -m 0644 packaging/jail.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/jail
+	install -D -m 0644 packaging/_jail $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_jail
+	install -D -m 0644 packaging/jail.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/jail.fish
+	install -D -m 0644 packaging/jail.schema.json $(DESTDIR)$(PREFIX)/share/jail/jail.schema.json
 
 clean:
 	rm -rf jail jail-arm64 .cache

@@ -18,17 +18,25 @@ func (a app) help(args []string) int {
 	}
 	text := usageMain
 	if len(words) > 0 {
-		texts := map[string]string{
-			"check": usageCheck, "init": usageInit, "trust": usageTrust, "doctor": usageDoctor, "lock": usageLock,
-			"help": usageMain, "version": usageMain, "profiles": usageProfiles(),
-			"log": usageLog, "gc": usageGC,
-		}
-		if text, ok = texts[words[0]]; !ok {
+		if text, ok = a.topic(words[0]); !ok {
 			return a.fail(&plan.Problem{What: fmt.Sprintf("there is no command %q", words[0]), Hint: "`jail help` lists them"}, statusUsage)
 		}
 	}
 	fmt.Fprint(a.stdout, text)
 	return statusOK
+}
+
+// topic is what `jail help` prints of a word.
+func (a app) topic(word string) (text string, ok bool) {
+	if word == "profiles" {
+		return usageProfiles(), true
+	}
+	for _, c := range a.commands() {
+		if c.name == word {
+			return c.usage, true
+		}
+	}
+	return "", false
 }
 
 func (a app) printVersion(args []string) int {
@@ -110,7 +118,7 @@ Rules come from built-in profiles (chosen by the command and the project), from
                     of ending it
   -v                say on standard error what is in force, and at the end how
                     many processes were ended
-  --version
+  --version         say which version this is
 
 Relative paths start at the working directory. A final ? means: may be absent.
 
@@ -122,7 +130,12 @@ Other commands (jail help COMMAND):
   doctor   show what this machine can enforce
   log      show what the last run sealed
   gc       empty the cache of sealed files
-  version
+  schema   print the JSON Schema of rule files, for editors
+  completion
+           print what completes jail's words in bash, zsh or fish
+  man      print the manual page
+  help     show this, or what a command does
+  version  say which version this is
 
 Exit status: the command's own; 128+n if a signal ended it; 125 jail failed;
 126 found but may not be executed; 127 not found.

@@ -39,24 +39,30 @@ func Main(version string, args []string, stdout, stderr io.Writer) int {
 	return a.run(args)
 }
 
+// command is one of jail's own. What its usage text says is all that people are
+// told of it (see pages.go).
 type command struct {
-	name string
-	run  func(args []string) int
+	name  string
+	run   func(args []string) int
+	usage string
 }
 
 // commands are recognised only as the very first word: `jail -- check` runs a
 // program called check.
 func (a app) commands() []command {
 	return []command{
-		{"check", a.check},
-		{"init", a.init},
-		{"trust", a.trust},
-		{"lock", a.lock},
-		{"doctor", a.doctor},
-		{"log", a.log},
-		{"gc", a.gc},
-		{"help", a.help},
-		{"version", a.printVersion},
+		{"check", a.check, usageCheck},
+		{"init", a.init, usageInit},
+		{"trust", a.trust, usageTrust},
+		{"lock", a.lock, usageLock},
+		{"doctor", a.doctor, usageDoctor},
+		{"log", a.log, usageLog},
+		{"gc", a.gc, usageGC},
+		{"schema", a.schema, usageSchema},
+		{"completion", a.completion, usageCompletion},
+		{"man", a.man, usageMan},
+		{"help", a.help, usageMain},
+		{"version", a.printVersion, usageMain},
 	}
 }
 
