@@ -3,6 +3,7 @@ package oracle_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,15 +17,34 @@ import (
 // of which Access says that they are not its own. For names it needs to know where
 // one mount ends and the next begins.
 type predictor struct {
-	plan   plan.Plan
-	mounts []string // each in a place of its own
+	plan     plan.Plan
+	mounts   []string // where mounts begin
+	points   []place  // the same
+	reopened []plan.Reopened
+}
+
+// place is a name in a directory, by whatever path the directory is reached: where
+// something is mounted no path to it removes the name.
+type place struct {
+	dev, ino uint64
+	name     string
+}
+
+func placeOf(path string) place {
+	var st unix.Stat_t
+	unix.Stat(filepath.Dir(path), &st)
+	return place{st.Dev, st.Ino, filepath.Base(path)}
 }
 
 func newPredictor(p plan.Plan, binds []string) predictor {
 	out := predictor{plan: p, mounts: binds}
+	for _, m := range binds {
+		out.points = append(out.points, placeOf(m))
+	}
 	if !p.Mounts {
 		return out
 	}
+	out.setReopened(p)
 	out.plan = p.Without(out.hidden) // a rule on something hidden is not made, so its other names have nothing of it
 	l := mounts.Compile(p, p.Temp)
 	for _, t := range l.Trees {
@@ -33,7 +53,20 @@ func newPredictor(p plan.Plan, binds []string) predictor {
 	for _, c := range l.Covers {
 		out.mounts = append(out.mounts, c.Path)
 	}
+	for _, m := range out.mounts[len(binds):] {
+		out.points = append(out.points, placeOf(m))
+	}
 	return out
+}
+
+// setReopened leaves out what has nothing around it that is held: there is nothing
+// to reopen.
+func (p *predictor) setReopened(of plan.Plan) {
+	for _, r := range of.Reopened {
+		if slices.ContainsFunc(of.Carves, func(c plan.Carve) bool { return c.Open() && !c.Glob && within(r.Path, c.Path) }) {
+			p.reopened = append(p.reopened, r)
+		}
+	}
 }
 
 func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
@@ -88,7 +121,7 @@ func (p predictor) moves(o oracle.Op) bool {
 	}
 	old := filepath.Join(from, filepath.Base(o.Path))
 	if o.Do == "unlink" {
-		return p.mount(old) != old
+		return !slices.Contains(p.points, placeOf(old))
 	}
 	to, ok := p.real(filepath.Dir(o.To))
 	if !ok || p.access(to)&plan.Write == 0 || p.mount(from) != p.mount(to) {
@@ -105,6 +138,9 @@ func (p predictor) moves(o oracle.Op) bool {
 
 // holds tells whether a mount at or beneath a path keeps it in its place.
 func (p predictor) holds(path string) bool {
+	if slices.Contains(p.points, placeOf(path)) {
+		return true
+	}
 	for _, m := range p.mounts {
 		if within(m, path) {
 			return true
@@ -152,7 +188,7 @@ func (p predictor) cover(path string, taken plan.Access) plan.Access {
 			taken |= plan.Write
 		}
 	}
-	for _, r := range p.plan.Reopened {
+	for _, r := range p.reopened {
 		if r.Path == path {
 			taken = (plan.Read | plan.Write | plan.Exec) &^ r.Access
 		}
@@ -198,7 +234,7 @@ func (p predictor) passable(dir, next string) bool {
 	if !p.plan.Mounts || !p.hidden(dir) {
 		return true
 	}
-	for _, r := range p.plan.Reopened {
+	for _, r := range p.reopened {
 		if within(r.Path, next) && p.cover(r.Path, 0)&plan.Read == 0 {
 			return true
 		}
@@ -212,7 +248,7 @@ func (p predictor) hidden(real string) bool {
 	for dir := "/"; ; {
 		if taken := p.cover(dir, 0); taken&plan.Read != 0 {
 			hidden = true
-		} else if p.reopened(dir) {
+		} else if p.reopens(dir) {
 			hidden = false
 		}
 		if dir == real {
@@ -223,8 +259,8 @@ func (p predictor) hidden(real string) bool {
 	}
 }
 
-func (p predictor) reopened(path string) bool {
-	for _, r := range p.plan.Reopened {
+func (p predictor) reopens(path string) bool {
+	for _, r := range p.reopened {
 		if r.Path == path {
 			return true
 		}
