@@ -21,6 +21,7 @@ func FuzzCompile(f *testing.F) {
 	f.Add("", "b?\n.", "bin", "**/.env", "", "bin/tool", "", true)
 	f.Add("", "b", "bin", "", "", "", "bin/hard", false)
 	f.Add("a/s/key", "a", "bin\na/link", "a/w", "a/s\n**/k*", "", "bin/tool?", true)
+	f.Add("a", "b", "bin", "0", "0", "", "tool", false)
 	files := newFuzzWorld(f)
 	f.Fuzz(func(t *testing.T, read, write, exec, protect, hide, allow, deny string, mounts bool) {
 		text := "profiles = []\n"
@@ -108,7 +109,7 @@ func newFuzzWorld(f *testing.F) fuzzWorld {
 	}
 	must(err)
 	root := filepath.Join(base, "p")
-	for _, dir := range []string{"p/a/w/sub", "p/a/x", "p/a/s", "p/b", "p/bin", "home", "tmp", "own"} {
+	for _, dir := range []string{"p/a/w/sub", "p/a/x", "p/a/s", "p/b", "p/bin", "tmp", "own"} {
 		must(os.MkdirAll(filepath.Join(base, dir), 0o755))
 	}
 	for _, name := range []string{"a/w/.env", "a/w/sub/file", "a/x/tool", "a/s/key", "b/file", "bin/tool", "bin/other", "a b\"'"} {
@@ -119,9 +120,10 @@ func newFuzzWorld(f *testing.F) fuzzWorld {
 	must(os.Symlink("../bin", filepath.Join(root, "a/link")))
 	must(os.Symlink("nowhere", filepath.Join(root, "a/broken")))
 	must(os.Symlink("loop", filepath.Join(root, "a/loop")))
+	// All lies in HOME: elsewhere hard links that root could have made are not looked for.
 	w := fuzzWorld{host: plan.Host{
-		Home: base + "/home", Cwd: root, UID: os.Getuid(), Temp: base + "/tmp", Own: []string{base + "/own"}, ABI: 7,
-		Landlock: plan.Fact{OK: true}, Seccomp: plan.Fact{OK: true}, Tree: plan.Tree{Root: root}, Env: []string{"HOME=" + base + "/home", "PATH=" + root + "/bin"},
+		Home: base, Cwd: root, UID: os.Getuid(), Temp: base + "/tmp", Own: []string{base + "/own"}, ABI: 7,
+		Landlock: plan.Fact{OK: true}, Seccomp: plan.Fact{OK: true}, Tree: plan.Tree{Root: root}, Env: []string{"HOME=" + base, "PATH=" + root + "/bin"},
 	}}
 	must(filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		w.names = append(w.names, path, filepath.Join(path, "new"))
