@@ -18,7 +18,7 @@ import (
 
 // mayImport is the table of our packages: who may import which.
 var mayImport = map[string][]string{
-	".":                {"cli", "launch"},
+	".":                {"attack", "cli", "launch"},
 	"rules":            {},
 	"digest":           {},
 	"plan":             {"rules", "digest"},
@@ -30,8 +30,9 @@ var mayImport = map[string][]string{
 	"supervise":        {"seccomp", "runner"},
 	"guard":            {"plan"},
 	"confine":          {},
+	"attack":           {},
 	"launch":           {"digest", "plan", "landlock", "mounts", "seccomp", "confine", "guard", "runner", "seal", "supervise"},
-	"cli":              {"rules", "digest", "plan", "landlock", "mounts", "seccomp", "seal", "supervise", "launch"},
+	"cli":              {"rules", "digest", "plan", "landlock", "mounts", "seccomp", "seal", "supervise", "launch", "attack"},
 	"internal/testenv": {},
 }
 
@@ -134,7 +135,7 @@ func TestPackagesAreListed(t *testing.T) {
 func TestCgoAndUnsafe(t *testing.T) {
 	may := map[string][]string{
 		"C":                                    {"seccomp", "confine", "runner"},
-		"unsafe":                               {"seccomp", "mounts", "confine", "supervise"},
+		"unsafe":                               {"attack", "seccomp", "mounts", "confine", "supervise"},
 		"github.com/seccomp/libseccomp-golang": {"seccomp"},
 		"plugin":                               {},
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"jail/attack"
 	"jail/cli"
 	"jail/launch"
 )
@@ -18,8 +19,13 @@ func main() {
 	// through very large trees.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
-	if os.Args[0] == launch.StageName {
+	switch {
+	case os.Args[0] == launch.StageName:
 		os.Exit(launch.Stage())
+	case os.Args[0] == cli.TrialName:
+		os.Exit(cli.Trial(os.Args[1:]))
+	case attack.Called(os.Args):
+		os.Exit(attack.Main(os.Args[1:]))
 	}
 	os.Exit(cli.Main(version, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -10,8 +10,14 @@ import (
 // check is `jail check`: print the plan, for people or for machines.
 func (a app) check(args []string) int {
 	var o options
+	var require []requirement
 	argv, err := o.parse("check", args, func(fs *flag.FlagSet) {
 		fs.BoolVar(&o.json, "json", false, "")
+		fs.Func("require", "", func(list string) error {
+			more, err := parseRequire(list)
+			require = append(require, more...)
+			return err
+		})
 	})
 	switch {
 	case errors.Is(err, errHelp):
@@ -29,10 +35,18 @@ func (a app) check(args []string) int {
 		return a.fail(err, statusFailed)
 	}
 	r := newReport(a.version, p, command)
+	r.Requirements = requirementsOf(p, require)
 	if err := a.print(r, o.json, p.Home); err != nil {
 		return a.fail(err, statusFailed)
 	}
-	if !r.Enforceable || r.Command != nil && r.Command.Error != "" {
+	unmet := false
+	for _, q := range r.Requirements {
+		if !q.Met {
+			fmt.Fprintf(a.stderr, "jail: error: required: %s: %s\n", q.Text, oneLine(q.Why))
+			unmet = true
+		}
+	}
+	if unmet || !r.Enforceable || r.Command != nil && r.Command.Error != "" {
 		return statusFailed
 	}
 	return statusOK

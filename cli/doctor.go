@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -14,8 +16,22 @@ import (
 
 // doctor is `jail doctor`: what can this machine enforce, found by trying.
 func (a app) doctor(args []string) int {
-	if status, ok := a.parseOnly("doctor", args, usageDoctor); !ok {
-		return status
+	var o options
+	var attack bool
+	words, err := o.parse("doctor", args, func(fs *flag.FlagSet) {
+		fs.BoolVar(&attack, "attack", false, "")
+		fs.BoolVar(&o.json, "json", false, "")
+	})
+	switch {
+	case errors.Is(err, errHelp):
+		fmt.Fprint(a.stdout, usageDoctor)
+		return statusOK
+	case err != nil:
+		return a.misused("doctor", err)
+	case attack:
+		return a.attack(o, strings.Join(words[:min(1, len(words))], ""))
+	case len(args) > 0:
+		return a.misused("doctor", fmt.Errorf("%q is not expected here without --attack", args[0]))
 	}
 	h, err := host()
 	if err != nil {

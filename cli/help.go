@@ -147,22 +147,30 @@ Examples:
   jail -- check                   # a program called check, if there is one
 `
 
-const usageCheck = `jail check [flags] [--json] [-- COMMAND]
+const usageCheck = `jail check [flags] [--json] [--require LIST] [-- COMMAND]
 
 Show what the rules amount to here: whether COMMAND may run and which line
 decides, what is allowed and denied, every grant with the line that made it,
-each promise and the layer that holds it, waivers, environment, what is missing,
-and the options that the command should be started with. Takes jail's own flags.
+the proof that nothing is both written and executed, each promise and the layer
+that holds it, waivers, environment, what is missing, and the options that the
+command should be started with. Takes jail's own flags.
 
-  --json    the same for machines
+  --json          the same for machines; docs/check.md says what each field is
+  --require LIST  fail unless all of it is so, with a line for what is not:
+                  abi>=N      Landlock has that version
+                  mounts      the private view of the file system is in use
+                  seal        what is built inside runs, sealed
+                  digests     only allowed commands run, each with its digest
+                  no-waivers  no promise is given up
 
-Exit status: 0; 1 if the rules are wrong or can't be enforced here, or if
-COMMAND is not found or may not be executed; 2 usage.
+Exit status: 0; 1 if the rules are wrong or can't be enforced here, if COMMAND
+is not found or may not be executed, or if a requirement is not met; 2 usage.
 
 Examples:
   jail check
   jail check -- claude
   jail check --json | jq .promises
+  jail check --require 'abi>=6,mounts,seal,digests'
 `
 
 const usageInit = `jail init
@@ -188,13 +196,25 @@ Example:
 `
 
 const usageDoctor = `jail doctor
+jail doctor --attack [flags] [--json] [-- COMMAND]
 
 Show which promises this machine can hold and by which layer: the Landlock
 version, seccomp, private mounts (by trying), Yama; and what to do about what
 is missing.
 
-Exit status: 0 if jail can run here, with or without waivers; 1 if not; 2 usage.
+  --attack  make some three hundred attacks, each on one promise of SECURITY.md:
+            first without jail, where it must work, then under the rules that
+            are in force here (of COMMAND, with jail's own flags), where it must
+            be refused. They are made on scratch projects below HOME, removed
+            at the end; no other program is needed. What does not work without
+            jail either is not tried, and said so.
+  --json    with --attack: the same for machines
 
-Example:
+Exit status: 0 if jail can run here, with or without waivers, or if each attack
+that was tried was refused; 1 if not; 2 usage.
+
+Examples:
   jail doctor
+  jail doctor --attack
+  jail doctor --attack --json -- claude
 `

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -33,22 +34,11 @@ func compile(o options, command string, probe func(*plan.Host)) (plan.Plan, erro
 	if err := lostRoot(h); err != nil {
 		return plan.Plan{}, err
 	}
-	sources, err := sources(o, h)
+	in, err := input(o, command, h)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	for _, s := range sources {
-		if s.Lock != nil {
-			o.flags.Protect = append(o.flags.Protect, literal(s.LockName))
-		}
-	}
-	if o.rulesFile != "" {
-		// An agent that can edit the file would choose what the next run may do.
-		o.flags.Protect = append(o.flags.Protect, literal(o.rulesFile))
-	}
-	pol, err := rules.Parse(rules.Input{
-		Sources: sources, Flags: o.flags, Command: filepath.Base(command), Markers: markers(h.Tree.Root),
-	})
+	pol, err := rules.Parse(in)
 	if err != nil {
 		return plan.Plan{}, err
 	}
@@ -62,6 +52,26 @@ func compile(o options, command string, probe func(*plan.Host)) (plan.Plan, erro
 		h.Digests.Save() // else a run leaves HOME as it is
 	}
 	return p, err
+}
+
+// input is everything that decides the policy.
+func input(o options, command string, h plan.Host) (rules.Input, error) {
+	sources, err := sources(o, h)
+	if err != nil {
+		return rules.Input{}, err
+	}
+	flags := o.flags
+	flags.Protect = slices.Clone(flags.Protect)
+	for _, s := range sources {
+		if s.Lock != nil {
+			flags.Protect = append(flags.Protect, literal(s.LockName))
+		}
+	}
+	if o.rulesFile != "" {
+		// An agent that can edit the file would choose what the next run may do.
+		flags.Protect = append(flags.Protect, literal(o.rulesFile))
+	}
+	return rules.Input{Sources: sources, Flags: flags, Command: filepath.Base(command), Markers: markers(h.Tree.Root)}, nil
 }
 
 // digestFile remembers the digests of programs. It lies in jail's own directory,

@@ -12,27 +12,33 @@ import (
 // report is the answer of `jail check --json`. Version changes when a field
 // changes its meaning or goes away.
 type report struct {
-	Version     int             `json:"version"`
-	Jail        string          `json:"jail"`
-	Enforceable bool            `json:"enforceable"`
-	Problem     string          `json:"problem,omitempty"`
-	Hint        string          `json:"hint,omitempty"`
-	Tree        string          `json:"tree"`
-	Profiles    []string        `json:"profiles"`
-	Landlock    int             `json:"landlock_abi"`
-	Grants      []reportGrant   `json:"grants"`
-	CarveOuts   []reportCarve   `json:"carve_outs"`
-	Artifacts   reportArtifacts `json:"artifacts"`
-	Reopened    []reportReopen  `json:"reopened"`
-	Promises    []plan.Promise  `json:"promises"`
-	Waivers     []reportRule    `json:"waivers"`
-	Environment reportEnv       `json:"environment"`
-	Limits      []reportLimit   `json:"limits"`
-	Missing     []reportRule    `json:"missing"`
-	Options     []reportOptions `json:"start_options"`
-	Notes       []string        `json:"notes"`
-	Commands    reportCommands  `json:"commands"`
-	Command     *reportCommand  `json:"command,omitempty"`
+	Version      int                 `json:"version"`
+	Jail         string              `json:"jail"`
+	Host         reportHost          `json:"host"`
+	Digest       string              `json:"digest"`
+	Enforceable  bool                `json:"enforceable"`
+	Problem      string              `json:"problem,omitempty"`
+	Hint         string              `json:"hint,omitempty"`
+	Tree         string              `json:"tree"`
+	Profiles     []string            `json:"profiles"`
+	Landlock     int                 `json:"landlock_abi"`
+	Grants       []reportGrant       `json:"grants"`
+	CarveOuts    []reportCarve       `json:"carve_outs"`
+	Artifacts    reportArtifacts     `json:"artifacts"`
+	Reopened     []reportReopen      `json:"reopened"`
+	Promises     []plan.Promise      `json:"promises"`
+	Layers       []string            `json:"layers"`
+	Proof        reportProof         `json:"proof"`
+	Network      reportNetwork       `json:"network"`
+	Waivers      []reportRule        `json:"waivers"`
+	Environment  reportEnv           `json:"environment"`
+	Limits       []reportLimit       `json:"limits"`
+	Missing      []reportRule        `json:"missing"`
+	Options      []reportOptions     `json:"start_options"`
+	Notes        []string            `json:"notes"`
+	Commands     reportCommands      `json:"commands"`
+	Command      *reportCommand      `json:"command,omitempty"`
+	Requirements []reportRequirement `json:"requirements"`
 }
 
 type reportGrant struct {
@@ -103,11 +109,14 @@ func newReport(version string, p plan.Plan, command string) report {
 		Missing: each(p.Missing, func(m plan.Missing) reportRule { return reportRule{m.Text, m.At.String()} }),
 		Options: each(p.Options, func(o rules.StartOption) reportOptions { return reportOptions(o) }),
 		Notes:   append(append([]string{}, p.Tree.Notes...), p.Remarks...), Commands: commandsOf(p),
+		Layers: layersOf(p), Proof: proofOf(p), Network: networkOf(p), Requirements: []reportRequirement{},
 	}
 	var problem *plan.Problem
 	if errors.As(p.Enforceable(), &problem) {
 		r.Enforceable, r.Problem, r.Hint = false, problem.What, problem.Hint
 	}
+	r.Digest = r.digest()
+	r.Host = hostOf(p)
 	if command != "" {
 		r.Command = findCommand(p, command)
 	}

@@ -26,6 +26,7 @@ func (r report) text(home string) string {
 	r.topText(p)
 	r.commandText(p)
 	r.grantText(p)
+	r.proofText(p)
 	r.carveText(p)
 	r.artifactText(p)
 	r.promiseText(p)
@@ -41,7 +42,7 @@ func (r report) text(home string) string {
 }
 
 func (r report) topText(p *page) {
-	fmt.Fprintf(p, "project   %s\nprofiles  %s\nlandlock  ABI %d\n", oneLine(r.Tree), strings.Join(r.Profiles, ", "), r.Landlock)
+	fmt.Fprintf(p, "project   %s\nprofiles  %s\nlandlock  ABI %d\ndigest    %s\n", oneLine(r.Tree), strings.Join(r.Profiles, ", "), r.Landlock, r.Digest)
 	c := r.Command
 	if c == nil {
 		return

@@ -2,71 +2,13 @@ package integration_test
 
 import (
 	"bufio"
-	"encoding/json"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"jail/internal/testenv"
 )
-
-// TestPromisesAreAttacked wants an attack on each promise that Landlock or
-// seccomp hold here, and no attack on what nobody promised.
-func TestPromisesAreAttacked(t *testing.T) {
-	needLayers(t)
-	w := testenv.NewWorld(t)
-	rules := w.Temp + "/rules.toml"
-	w.WriteFile(t, rules, noPorts)
-
-	attacked := map[string]int{}
-	for _, a := range attacks() {
-		attacked[a.promise]++
-	}
-	known := map[string]bool{atStart: true}
-	for _, p := range promises(t, w, rules) {
-		known[p.ID] = true
-		held := slices.Contains(p.By, "landlock") || slices.Contains(p.By, "seccomp")
-		if held && attacked[p.ID] == 0 {
-			t.Errorf("nothing attacks the promise %q: %s", p.ID, p.Text)
-		}
-	}
-	for id := range attacked {
-		if !known[id] {
-			t.Errorf("attacks on %q, which is no promise", id)
-		}
-	}
-}
-
-type promise struct {
-	ID, Text string
-	By       []string
-}
-
-func promises(t *testing.T, w *testenv.World, rules string) []promise {
-	t.Helper()
-	r := w.Run(t, testenv.JailBin(t), "check", "--json", "--waive", "mounts", "--rules", rules)
-	var report struct{ Promises []promise }
-	if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil || len(report.Promises) == 0 {
-		t.Fatalf("no report: %v\n%s", err, r.Stderr)
-	}
-	return report.Promises
-}
-
-// TestAttackNames: an attacker finds its attack by name.
-func TestAttackNames(t *testing.T) {
-	seen := map[string]bool{}
-	for _, a := range attacks() {
-		if seen[a.name] {
-			t.Errorf("two attacks are called %q", a.name)
-		}
-		seen[a.name] = true
-	}
-	if len(seen) < 60 {
-		t.Errorf("%d attacks; want at least 60", len(seen))
-	}
-}
 
 // TestPrivateTemp: each jail has a directory for temporary files that is its
 // own, for the user alone, and out of another jail's reach.

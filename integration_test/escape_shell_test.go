@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"jail/attack"
 	"jail/internal/testenv"
 )
 
@@ -85,8 +86,8 @@ func shellAttacks() []shellAttack {
 		{name: "parent-root", script: `cat "/proc/$PPID/root$secret"`, want: no},
 		{name: "raise-core-limit", script: `ulimit -c 1000`, words: "ermitted"},
 		{name: "raise-limit-of-parent", script: `prlimit --pid "$victim" --nofile=64:64`, want: not, needs: "prlimit"},
-		{name: "bash-tcp", script: `exec 5<> "/dev/tcp/127.0.0.1/$port"`, want: no, rules: noPorts},
-		{name: "bash-udp", script: `exec 5<> "/dev/udp/127.0.0.1/$port"`, want: no, rules: noPorts},
+		{name: "bash-tcp", script: `exec 5<> "/dev/tcp/127.0.0.1/$port"`, want: no, rules: attack.NoPorts},
+		{name: "bash-udp", script: `exec 5<> "/dev/udp/127.0.0.1/$port"`, want: no, rules: attack.NoPorts},
 		{name: "jail-in-jail", script: `"$tools/jail" --waive mounts --read ~ -- cat "$secret"`, want: no},
 		{name: "jail-in-jail-writes", script: `"$tools/jail" --waive mounts --write "$outside" -- bash -c 'echo mark > "$0"' "$outside/mark"`, want: no},
 		{name: "trust-own-rules", script: `echo 'version = 1' > jail.toml && "$tools/jail" trust`, want: no},
@@ -109,13 +110,13 @@ func (a shellAttack) check(t *testing.T, n neighbourhood) {
 	if a.needs != "" {
 		testenv.NeedProgram(t, a.needs)
 	}
-	control := newScene(t, attack{name: a.name, rules: a.rules}, n)
+	control := newScene(t, attack.Attack{Name: a.name, Rules: a.rules}, n)
 	status, r := a.play(t, control)
 	if status != 0 {
 		t.Fatalf("control: status %d\n%s%s", status, r.Stdout, r.Stderr)
 	}
 
-	s := newScene(t, attack{name: a.name, rules: a.rules}, n)
+	s := newScene(t, attack.Attack{Name: a.name, Rules: a.rules}, n)
 	before := s.picture(t)
 	status, r = a.play(t, s, s.jail(t)...)
 	words := a.words
@@ -169,11 +170,11 @@ func TestEscapesOfChildren(t *testing.T) {
 		"xargs":           {"bash", "-c", `printf '%s\0' "$@" | xargs -0 "$0"`},
 		"low-priority":    {"nice", "-n", "19"},
 		"without-signals": {"nohup"},
-		"jail":            {filepath.Join(n.tools, "jail"), "--waive", "mounts", "--exec", n.tools, "--"},
+		"jail":            {filepath.Join(n.Tools, "jail"), "--waive", "mounts", "--exec", n.Tools, "--"},
 	} {
-		for _, a := range attacks() {
-			if names[a.name] {
-				t.Run(ancestry+"/"+a.name, func(t *testing.T) { a.checkBelow(t, n, ancestry == "jail", words) })
+		for _, a := range attack.All() {
+			if names[a.Name] {
+				t.Run(ancestry+"/"+a.Name, func(t *testing.T) { checkBelow(t, a, n, ancestry == "jail", words) })
 			}
 		}
 	}
@@ -181,7 +182,7 @@ func TestEscapesOfChildren(t *testing.T) {
 
 // checkBelow is check with an ancestry between jail and the attacker. A jail is
 // no control for another jail.
-func (a attack) checkBelow(t *testing.T, n neighbourhood, nested bool, words []string) {
+func checkBelow(t *testing.T, a attack.Attack, n neighbourhood, nested bool, words []string) {
 	t.Parallel()
 	if !nested {
 		got, r := newScene(t, a, n).play(t, words...)
@@ -191,7 +192,7 @@ func (a attack) checkBelow(t *testing.T, n neighbourhood, nested bool, words []s
 	}
 	s := newScene(t, a, n)
 	got, r := s.play(t, append(s.jail(t), words...)...)
-	if !slices.Contains(a.want, got) {
-		t.Errorf("in the jail: %s; want %s\n%s", show(got), show(a.want...), r.Stderr)
+	if !slices.Contains(a.Want, got) {
+		t.Errorf("in the jail: %s; want %s\n%s", show(got), show(a.Want...), r.Stderr)
 	}
 }

@@ -3,19 +3,18 @@ package integration_test
 import (
 	"os"
 	"testing"
+
+	"jail/attack"
 )
 
 // TestMain runs the tests, or plays a part in one of them: the test binary is
 // its own attacker and its own victim (see attack_test.go).
 func TestMain(m *testing.M) {
+	if attack.Called(os.Args) {
+		os.Exit(attack.Main(os.Args[1:]))
+	}
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case attackerWord:
-			playAttacker(os.Args[2:])
-			return
-		case victimWord:
-			playVictim(os.Args[2:])
-			return
 		case hostWord:
 			playHost(os.Args[2:])
 			return

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"jail/attack"
 	"jail/internal/testenv"
 )
 
@@ -241,7 +242,7 @@ func mtInitTries(extra []string) []mtTry {
 		if err := unix.PtraceSeize(pid); err != nil {
 			return err
 		}
-		_ = call(unix.SYS_PTRACE, unix.PTRACE_INTERRUPT, uintptr(pid))
+		_ = unix.PtraceInterrupt(pid)
 		_, _ = unix.Wait4(pid, nil, unix.WALL, nil)
 		return unix.PtraceDetach(pid)
 	}, unix.EPERM)
@@ -259,7 +260,9 @@ func mtMapped(pid int) uintptr {
 func TestMountsInit(t *testing.T) {
 	mtNeed(t)
 	w := testenv.NewWorld(t)
-	pid, _ := startVictim(t, w, filepath.Join(tools(t), "attacker"))
+	pid, _, stop, err := attack.Victim(kit(t).Attacker(), w.Outside, w.Secret, w.Env())
+	must(t, err)
+	t.Cleanup(stop)
 	mtAttack(t, w, mtOrder{Batch: "init", Extra: []string{strconv.Itoa(pid)}})
 	r := mtRun(t, w, nil, `for s in KILL TERM HUP INT STOP SEGV; do kill -$s 1; done; kill -KILL -1; sleep 0.1; echo alive; kill -0 1`)
 	if r.Status != 1 || !strings.HasPrefix(r.Stdout, "alive\n") {

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"jail/internal/testenv"
 )
 
@@ -180,45 +178,6 @@ func mtPicture(t *testing.T, paths ...string) map[string]string {
 		}))
 	}
 	return seen
-}
-
-// The attacks that are made on a jail without this layer are made on it with
-// the layer too. Some end in another way: what is outside is not there at all.
-func TestMountsEscapes(t *testing.T) {
-	needLayers(t)
-	mtNeed(t)
-	mtElsewhere(t) // below /tmp all of HOME would be the jail's own
-	n := newNeighbourhood(t)
-	for _, a := range attacks() {
-		t.Run(a.name, func(t *testing.T) {
-			t.Parallel()
-			if a.superuser {
-				testenv.Need(t, "root", needSuperuser())
-			}
-			// What is sealed runs: see TestSealAttacks.
-			a.rules += "\n[artifact]\nrun = \"deny\"\nlibraries = \"deny\"\n"
-			s := newScene(t, a, n)
-			before := s.picture(t)
-			words := s.jail(t)
-			words = slices.Concat(words[:1], words[3:]) // without the waiver
-			r := testenv.Do(t, s.command(t, append(words, s.attackerWords(t)...)))
-			lines := strings.Split(strings.TrimSpace(r.Stdout), "\n")
-			if len(lines) < 2 || lines[len(lines)-1] != endLine || r.Status != 0 {
-				t.Fatalf("the attacker did not reach its end: status %d\n%s%s", r.Status, r.Stdout, r.Stderr)
-			}
-			// Private directories may be written; namesake processes inside may be asked.
-			private := []string{"write/tmp", "write/var-tmp", "write/dev-shm", "execute/copy-in-temp"}
-			if lines[len(lines)-2] == okLine && !slices.Contains(private[:3], a.name) {
-				t.Errorf("in the jail: success\n%s%s", r.Stdout, r.Stderr)
-			}
-			if strings.Contains(r.Stdout+r.Stderr, s.SecretText) {
-				t.Error("the secret came out of the jail")
-			}
-			if d := cmp.Diff(before, s.picture(t)); d != "" {
-				t.Errorf("changed outside of the jail:\n%s", d)
-			}
-		})
-	}
 }
 
 // mtWait waits until something is so.

@@ -28,9 +28,11 @@ func (c *compiler) aliases() error {
 	xs := make([][]piece, len(execs))
 	for i, x := range execs {
 		xs[i] = c.view.pieces(mounts, x.Path, 0)
+		c.plan.Proof.saw(xs[i])
 	}
 	for _, w := range append(c.trees(Write), c.temp()) {
 		ws := c.view.pieces(mounts, w.Path, 0)
+		c.plan.Proof.saw(ws)
 		for i, x := range execs {
 			if p, q, found := overlap(ws, xs[i]); found {
 				return alias(p.name, q.name, "the same directory as",

@@ -45,12 +45,14 @@ func (c *compiler) hardLinks() error {
 		}
 		for _, top := range append(c.layersOf(x.Path), x.Path) {
 			for _, dir := range c.mine(top) {
+				c.plan.Proof.Searched = append(c.plan.Proof.Searched, dir)
 				if err := c.collectLinks(x, dir, files); err != nil {
 					return err
 				}
 			}
 		}
 	}
+	c.plan.Proof.Linked = len(files)
 	for id, l := range files {
 		if uint64(len(l.names)) >= l.links {
 			delete(files, id)

@@ -49,6 +49,7 @@ type Plan struct {
 	Messages    []Message
 	UpgradesOff Origin // the allow list that keeps what the jail wrote from being executed
 	Remarks     []string
+	Proof       Proof
 }
 
 // Grant gives Access to the inode at Path and all beneath it.

@@ -14,6 +14,9 @@ const (
 	mountsLayer   = "mounts"
 	seccompLayer  = "seccomp"
 
+	// What package launch does at every start, before anything executes.
+	startLayer = "start"
+
 	// The supervisor connects in the jail's place, and only to who is in it: it
 	// hands over a connected socket, and lets no call of the jail's continue.
 	supervisor = "supervisor"
@@ -78,10 +81,13 @@ func (c *compiler) table() []Promise {
 		{ID: "sockets", Text: "no unix sockets with a path to the outside (D-Bus, docker, ssh-agent)", By: c.by(unixABI, "", c.unixBy()), Opened: unixOpen},
 		c.ports(),
 	}
+	if c.plan.Seals() {
+		table = append(table, Promise{ID: "artifacts", Text: "what is built inside runs without keys and agent state, and less may be written", By: []string{supervisor}})
+	}
 	if text := c.commandsText(); text != "" {
 		table = append(table, Promise{ID: "commands", Text: text, By: c.by(1, "", "")})
 	}
-	return table
+	return append(table, Promise{ID: "start", Text: "no privileges, capabilities, descriptors or variables of the caller but what is granted; no core dumps", By: []string{startLayer}})
 }
 
 // commandsText says what the rules about programs come to.

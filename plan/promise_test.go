@@ -2,6 +2,8 @@ package plan_test
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,10 +13,14 @@ import (
 	"jail/plan"
 )
 
-// promises shows who holds what: "l" landlock, "m" mounts, "s" seccomp.
+// promises shows who holds what: "l" landlock, "m" mounts, "s" seccomp. Those that
+// depend on no layer are left out: see TestPromisesOfTheStart.
 func promises(p plan.Plan) map[string]string {
 	out := map[string]string{}
 	for _, pr := range p.Promises {
+		if pr.ID == "start" || pr.ID == "artifacts" {
+			continue
+		}
 		var by []string
 		for _, b := range pr.By {
 			by = append(by, b[:1])
@@ -32,6 +38,44 @@ func promises(p plan.Plan) map[string]string {
 		out[pr.ID] = s
 	}
 	return out
+}
+
+// Whatever the host, a start drops what it has; artifacts are promised a domain
+// where some can run.
+func TestPromisesOfTheStart(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "artifacts supervisor, start start", `waive = ["mounts"]`: "start start", "[artifact]\nrun = 'deny'": "start start",
+	} {
+		var got []string
+		for _, pr := range newWorld(t).plan(text).Promises {
+			if pr.ID == "start" || pr.ID == "artifacts" {
+				got = append(got, pr.ID+" "+strings.Join(pr.By, " "))
+			}
+		}
+		if s := strings.Join(got, ", "); s != want {
+			t.Errorf("%q: %s; want %s", text, s, want)
+		}
+	}
+}
+
+// The ids are those of SECURITY.md, in its order.
+func TestPromisesAreWrittenDown(t *testing.T) {
+	text, err := os.ReadFile("../SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| id | promise |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var want, got []string
+	for _, m := range regexp.MustCompile(`(?m)^\| ([a-z-]+) \|`).FindAllStringSubmatch(table, -1) {
+		want = append(want, m[1])
+	}
+	for _, pr := range newWorld(t).plan("[commands]\ndeny = ['/bin/sh']").Promises {
+		got = append(got, pr.ID)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
 }
 
 func TestPromises(t *testing.T) {

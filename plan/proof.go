@@ -11,6 +11,7 @@ import (
 // three ways in which two different paths are one file: a directory seen
 // through two mounts, the parts of an overlay, and hard links.
 func (c *compiler) prove() error {
+	c.plan.Proof.Symlinks = c.symlinks()
 	for _, g := range c.plan.grants {
 		if a, why := c.plan.explain(c.view, g.Path); a&Write != 0 && a&Exec != 0 {
 			return clash(g.Path, rule(why, Write), rule(why, Exec))

@@ -172,8 +172,9 @@ static void run(int fd, int argc, char **argv, char **envp)
 }
 
 // The kernel calls a program that was started through a descriptor /dev/fd/N.
-// Only then the supervisor is asked; without one the kernel answers EINVAL, as
-// the supervisor does to those whom it did not send.
+// Only then the supervisor is asked. It answers EINVAL to those whom it did not
+// send; without one the kernel finds fault with the flag, or with the null pointer
+// first (EFAULT, Linux 6.18).
 __attribute__((constructor)) static void jail_runner(int argc, char **argv, char **envp)
 {
 	const char *name = (const char *)getauxval(AT_EXECFN);
@@ -184,6 +185,6 @@ __attribute__((constructor)) static void jail_runner(int argc, char **argv, char
 	int fd = syscall(SYS_execveat, -1, 0, strtol(name + 8, 0, 10), 0, JAIL_ASK);
 	if (fd >= 0)
 		run(fd, argc, argv, envp);
-	else if (errno != EINVAL)
+	else if (errno != EINVAL && errno != EFAULT)
 		fail("no order");
 }

@@ -1,4 +1,4 @@
-package integration_test
+package attack
 
 import (
 	"errors"
@@ -11,12 +11,12 @@ import (
 )
 
 // familyAttacks open sockets that no agent needs.
-func familyAttacks() []attack {
-	var all []attack
+func familyAttacks() []Attack {
+	var all []Attack
 	for _, s := range []struct {
 		name                   string
 		family, kind, protocol int
-		want                   errno
+		want                   Errno
 		root                   bool // an ordinary user would get EPERM
 	}{
 		{"netlink-route", unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE, unix.EAFNOSUPPORT, false},
@@ -41,57 +41,57 @@ func familyAttacks() []attack {
 		{"smc", unix.AF_INET, unix.SOCK_STREAM, 256, unix.EPROTONOSUPPORT, false},
 		{"udplite", unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_UDPLITE, unix.EPROTONOSUPPORT, false},
 	} {
-		a := surface("socket/"+s.name, s.want, func(attackWorld) error {
+		a := surface("socket/"+s.name, s.want, func(World) error {
 			return call(unix.SYS_SOCKET, uintptr(s.family), uintptr(s.kind), uintptr(s.protocol))
 		})
-		a.root = s.root
-		a.absent = []errno{unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT, unix.ESOCKTNOSUPPORT}
+		a.Root = s.root
+		a.Absent = []Errno{unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT, unix.ESOCKTNOSUPPORT}
 		all = append(all, a)
 	}
-	ping := surface("socket/ping", unix.EPROTONOSUPPORT, func(attackWorld) error {
+	ping := surface("socket/ping", unix.EPROTONOSUPPORT, func(World) error {
 		return call(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP)
 	})
-	ping.bare = []errno{0, unix.EACCES} // net.ipv4.ping_group_range says who may
+	ping.Bare = []Errno{0, unix.EACCES} // net.ipv4.ping_group_range says who may
 	return append(all, ping)
 }
 
 // unixAttacks speak to services outside, as one would to a docker daemon.
-func unixAttacks() []attack {
-	refused := []errno{unix.EACCES}
-	return []attack{
-		{name: "unix/stream", promise: "sockets", want: refused, run: func(w attackWorld) error {
+func unixAttacks() []Attack {
+	refused := []Errno{unix.EACCES}
+	return []Attack{
+		{Name: "unix/stream", Promise: "sockets", Want: refused, run: func(w World) error {
 			return dialUnix(unix.SOCK_STREAM, &unix.SockaddrUnix{Name: w.Stream})
 		}},
-		{name: "unix/datagram", promise: "sockets", want: refused, run: func(w attackWorld) error {
+		{Name: "unix/datagram", Promise: "sockets", Want: refused, run: func(w World) error {
 			return dialUnix(unix.SOCK_DGRAM, &unix.SockaddrUnix{Name: w.Datagram})
 		}},
-		{name: "unix/nonblocking", promise: "sockets", want: refused, run: func(w attackWorld) error {
+		{Name: "unix/nonblocking", Promise: "sockets", Want: refused, run: func(w World) error {
 			return dialUnix(unix.SOCK_STREAM|unix.SOCK_NONBLOCK, &unix.SockaddrUnix{Name: w.Stream})
 		}},
-		{name: "unix/through-link", promise: "sockets", want: refused, run: func(w attackWorld) error {
+		{Name: "unix/through-link", Promise: "sockets", Want: refused, run: func(w World) error {
 			if err := unix.Symlink(w.Stream, w.in("s")); err != nil {
 				return fmt.Errorf("no link: %v", err)
 			}
 			return dialUnix(unix.SOCK_STREAM, &unix.SockaddrUnix{Name: "s"})
 		}},
-		{name: "unix/pair-reconnected", promise: "sockets", want: refused, run: func(w attackWorld) error {
+		{Name: "unix/pair-reconnected", Promise: "sockets", Want: refused, run: func(w World) error {
 			return reconnectPair(unix.SOCK_DGRAM, &unix.SockaddrUnix{Name: w.Datagram})
 		}},
-		{name: "unix/pair-sends", promise: "sockets", want: refused, run: func(w attackWorld) error {
+		{Name: "unix/pair-sends", Promise: "sockets", Want: refused, run: func(w World) error {
 			return sendFromPair(unix.SOCK_DGRAM, &unix.SockaddrUnix{Name: w.Datagram})
 		}},
 		// The kernel takes "raw" for another word for datagrams (unix_create).
-		{name: "unix/raw-pair-sends", promise: "sockets", want: refused, run: func(w attackWorld) error {
+		{Name: "unix/raw-pair-sends", Promise: "sockets", Want: refused, run: func(w World) error {
 			return sendFromPair(unix.SOCK_RAW, &unix.SockaddrUnix{Name: w.Datagram})
 		}},
-		{name: "unix/abstract-from-pair", promise: "abstract", want: []errno{unix.EACCES, unix.EPERM}, run: func(w attackWorld) error {
+		{Name: "unix/abstract-from-pair", Promise: "abstract", Want: []Errno{unix.EACCES, unix.EPERM}, run: func(w World) error {
 			return sendFromPair(unix.SOCK_DGRAM, &unix.SockaddrUnix{Name: w.Abstract + "-datagram"})
 		}},
-		{name: "unix/bind-outside", promise: "paths", want: refused, run: func(w attackWorld) error {
+		{Name: "unix/bind-outside", Promise: "paths", Want: refused, Mounts: []Errno{unix.EROFS, unix.ENOENT}, run: func(w World) error {
 			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 			return after(err, func() error { return unix.Bind(fd, &unix.SockaddrUnix{Name: "../outside/mark"}) })
 		}},
-		{name: "unix/abstract", promise: "abstract", want: refused, run: func(w attackWorld) error {
+		{Name: "unix/abstract", Promise: "abstract", Want: refused, run: func(w World) error {
 			return dialUnix(unix.SOCK_STREAM, &unix.SockaddrUnix{Name: w.Abstract})
 		}},
 	}
@@ -115,31 +115,32 @@ func sendFromPair(kind int, to unix.Sockaddr) error {
 	return after(err, func() error { return unix.Sendto(pair[0], []byte("x"), 0, to) })
 }
 
-const noPorts = "version = 1\n[network]\nconnect = []\nbind = []\n"
+// NoPorts are rules without a port.
+const NoPorts = "[network]\nconnect = []\nbind = []\n"
 
 // portAttacks reach for the network where no port is granted.
-func portAttacks() []attack {
-	ports := func(name string, want errno, run func(attackWorld) error) attack {
-		return attack{name: "port/" + name, promise: "ports", want: []errno{want}, rules: noPorts, run: run}
+func portAttacks() []Attack {
+	ports := func(name string, want Errno, run func(World) error) Attack {
+		return Attack{Name: "port/" + name, Promise: "ports", Want: []Errno{want}, Rules: NoPorts, run: run}
 	}
-	socket := func(kind, protocol int) func(attackWorld) error {
-		return func(attackWorld) error { return call(unix.SYS_SOCKET, unix.AF_INET, uintptr(kind), uintptr(protocol)) }
+	socket := func(kind, protocol int) func(World) error {
+		return func(World) error { return call(unix.SYS_SOCKET, unix.AF_INET, uintptr(kind), uintptr(protocol)) }
 	}
-	other := ports("connect-other-port", unix.EACCES, func(w attackWorld) error { return dialTCP(w.TCP) })
-	other.rules = "version = 1\n[network]\nconnect = [1]\n"
-	onlyBind := ports("connect-where-bind-is-free", unix.EACCES, func(w attackWorld) error { return dialTCP(w.TCP) })
-	onlyBind.rules = "version = 1\n[network]\nconnect = []\n"
-	return []attack{
-		ports("connect", unix.EACCES, func(w attackWorld) error { return dialTCP(w.TCP) }),
+	other := ports("connect-other-port", unix.EACCES, func(w World) error { return dialTCP(w.TCP) })
+	other.Rules = "[network]\nconnect = [1]\n"
+	onlyBind := ports("connect-where-bind-is-free", unix.EACCES, func(w World) error { return dialTCP(w.TCP) })
+	onlyBind.Rules = "[network]\nconnect = []\n"
+	return []Attack{
+		ports("connect", unix.EACCES, func(w World) error { return dialTCP(w.TCP) }),
 		ports("connect6", unix.EACCES, dialTCP6),
 		other, onlyBind,
-		ports("connect-nonblocking", unix.EACCES, func(w attackWorld) error {
+		ports("connect-nonblocking", unix.EACCES, func(w World) error {
 			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 			return after(err, func() error { return pending(unix.Connect(fd, loopback(w.TCP))) })
 		}),
-		ports("fast-open", unix.EPERM, func(w attackWorld) error { return fastOpen(w, unix.MSG_FASTOPEN) }),
-		ports("fast-open-and-more", unix.EPERM, func(w attackWorld) error { return fastOpen(w, unix.MSG_FASTOPEN|unix.MSG_NOSIGNAL) }),
-		ports("fast-open-connect", unix.EACCES, func(w attackWorld) error {
+		ports("fast-open", unix.EPERM, func(w World) error { return fastOpen(w, unix.MSG_FASTOPEN) }),
+		ports("fast-open-and-more", unix.EPERM, func(w World) error { return fastOpen(w, unix.MSG_FASTOPEN|unix.MSG_NOSIGNAL) }),
+		ports("fast-open-connect", unix.EACCES, func(w World) error {
 			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				return err
@@ -150,7 +151,7 @@ func portAttacks() []attack {
 		ports("bind", unix.EACCES, bindTCP),
 		ports("listen-unbound", unix.EACCES, listenUnbound),
 		ports("udp", unix.EACCES, sendUDP),
-		ports("udp6", unix.EACCES, func(attackWorld) error { return call(unix.SYS_SOCKET, unix.AF_INET6, unix.SOCK_DGRAM, 0) }),
+		ports("udp6", unix.EACCES, func(World) error { return call(unix.SYS_SOCKET, unix.AF_INET6, unix.SOCK_DGRAM, 0) }),
 		unlessAbsent(ports("mptcp", unix.EPROTONOSUPPORT, socket(unix.SOCK_STREAM, unix.IPPROTO_MPTCP)), unix.EPROTONOSUPPORT),
 		unlessAbsent(ports("mptcp-nonblocking", unix.EPROTONOSUPPORT, socket(unix.SOCK_STREAM|unix.SOCK_NONBLOCK, unix.IPPROTO_MPTCP)), unix.EPROTONOSUPPORT),
 	}
@@ -166,7 +167,7 @@ func dialTCP(port int) error {
 }
 
 // dialTCP6 takes the address that contains the old one.
-func dialTCP6(w attackWorld) error {
+func dialTCP6(w World) error {
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -185,19 +186,19 @@ func pending(err error) error {
 }
 
 // fastOpen connects by sending.
-func fastOpen(w attackWorld, flags int) error {
+func fastOpen(w World, flags int) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	return after(err, func() error { return unix.Sendto(fd, []byte("x"), flags, loopback(w.TCP)) })
 }
 
-func bindTCP(attackWorld) error {
+func bindTCP(World) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	return after(err, func() error { return unix.Bind(fd, loopback(0)) })
 }
 
 // listenUnbound is given a port by listen(2) itself, and serves it to all of
 // the network. Success is a connection that came in.
-func listenUnbound(attackWorld) error {
+func listenUnbound(World) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -228,7 +229,7 @@ func reachable(port int) error {
 	return err
 }
 
-func sendUDP(w attackWorld) error {
+func sendUDP(w World) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	return after(err, func() error { return unix.Sendto(fd, []byte("x"), 0, loopback(w.UDP)) })
 }

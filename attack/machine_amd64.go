@@ -1,11 +1,13 @@
-package integration_test
+package attack
 
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -13,13 +15,13 @@ import (
 
 // machineAttacks use the old calls that newer architectures have dropped, and
 // the ways to call the kernel that only this one has.
-func machineAttacks() []attack {
-	return []attack{
-		{name: "machine/open", promise: "paths", want: []errno{unix.EACCES}, run: func(w attackWorld) error {
+func machineAttacks() []Attack {
+	return []Attack{
+		{Name: "machine/open", Promise: "paths", Want: []Errno{unix.EACCES}, run: func(w World) error {
 			fd, err := withPath(w.Secret, func(p uintptr) (uintptr, error) { return callValue(unix.SYS_OPEN, p, unix.O_RDONLY, 0) })
 			return after(err, func() error { return lootFD(int(fd)) })
 		}},
-		{name: "machine/creat", promise: "paths", want: []errno{unix.EACCES}, run: func(w attackWorld) error {
+		{Name: "machine/creat", Promise: "paths", Want: []Errno{unix.EACCES}, Mounts: []Errno{unix.EROFS, unix.ENOENT}, run: func(w World) error {
 			_, err := withPath(w.out("mark"), func(p uintptr) (uintptr, error) { return callValue(unix.SYS_CREAT, p, 0o644) })
 			return err
 		}},
@@ -27,29 +29,59 @@ func machineAttacks() []attack {
 		setsIDByPath("creat", unix.SYS_CREAT, unix.S_ISUID|0o755),
 		setsIDByPath("open", unix.SYS_OPEN, unix.O_CREAT|unix.O_WRONLY, unix.S_ISUID|0o755),
 		setsIDByPath("mknod", unix.SYS_MKNOD, unix.S_IFREG|unix.S_ISGID|0o755, 0),
-		surface("machine/modify_ldt", unix.EPERM, func(attackWorld) error {
+		surface("machine/modify_ldt", unix.EPERM, func(World) error {
 			entry := make([]byte, 16)
 			return call(unix.SYS_MODIFY_LDT, 0, uintptr(unsafe.Pointer(&entry[0])), 16)
 		}),
 		probe("machine/uselib-number", unix.EPERM, unix.ENOSYS, unix.SYS_USELIB, bad),
 		// The x32 calls are the same numbers with a bit set.
-		unlessAbsent(surface("machine/x32-getpid", unix.ENOSYS, func(attackWorld) error { return call(0x40000000 | unix.SYS_GETPID) }), unix.ENOSYS),
-		unlessAbsent(surface("machine/x32-memfd_create", unix.ENOSYS, func(attackWorld) error {
+		unlessAbsent(surface("machine/x32-getpid", unix.ENOSYS, func(World) error { return call(0x40000000 | unix.SYS_GETPID) }), unix.ENOSYS),
+		unlessAbsent(surface("machine/x32-memfd_create", unix.ENOSYS, func(World) error {
 			name := new(byte)
 			return call(0x40000000|unix.SYS_MEMFD_CREATE, uintptr(unsafe.Pointer(name)), 0)
 		}), unix.ENOSYS),
 		// And 32-bit calls are open to 64-bit programs.
-		unlessAbsent(surface("machine/int80-getpid", unix.ENOSYS, func(w attackWorld) error { return exitErrno(filepath.Join(w.Tools, "int80-getpid")) }), unix.ENOSYS, unix.EFAULT),
-		unlessAbsent(surface("machine/int80-unshare", unix.ENOSYS, func(w attackWorld) error { return exitErrno(filepath.Join(w.Tools, "int80-unshare")) }), unix.ENOSYS, unix.EFAULT),
+		unlessAbsent(surface("machine/int80-getpid", unix.ENOSYS, func(w World) error { return execute(filepath.Join(w.Tools, "int80-getpid")) }), unix.ENOSYS, unix.EFAULT),
+		unlessAbsent(surface("machine/int80-unshare", unix.ENOSYS, func(w World) error { return execute(filepath.Join(w.Tools, "int80-unshare")) }), unix.ENOSYS, unix.EFAULT),
 		// A program of our own making, with nothing of the system in it.
-		{name: "machine/written-program", promise: "paths", want: []errno{unix.EACCES}, run: func(w attackWorld) error {
-			return after(writeProgram(w.in("x"), tinyPrograms()["exit"]), func() error { return execute(w.in("x")) })
-		}},
+		{Name: "machine/written-program", Promise: "paths", Want: []Errno{unix.EACCES}, Mounts: []Errno{Sealed}, run: executeTiny},
 	}
 }
 
-// writeProgram makes an executable file.
-func writeProgram(path string, b []byte) error { return os.WriteFile(path, b, 0o755) }
+// executeTiny runs a program that asks nothing; whether it was the written file
+// tells what process it is meanwhile.
+func executeTiny(w World) error {
+	if err := os.WriteFile(w.in("x"), tinyPrograms()["pause"], 0o755); err != nil {
+		return fmt.Errorf("no program: %v", err)
+	}
+	cmd := exec.Command(w.in("x"))
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	return runsAsIs(cmd.Process.Pid, w.in("x"))
+}
+
+// runsAsIs waits until a process executes something else than this program, or
+// than jail's runner, and tells whether it is the file at path.
+func runsAsIs(pid int, path string) error {
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		var runs, file unix.Stat_t
+		if err := unix.Stat(path, &file); err != nil {
+			return err
+		}
+		if unix.Stat(fmt.Sprintf("/proc/%d/exe", pid), &runs) == nil && runs.Dev == file.Dev && runs.Ino == file.Ino {
+			return nil
+		}
+		if runs.Size == file.Size {
+			return Sealed
+		}
+	}
+	return errors.New("it does not start")
+}
 
 func withPath(path string, next func(uintptr) (uintptr, error)) (uintptr, error) {
 	p, err := unix.BytePtrFromString(path)
@@ -65,8 +97,8 @@ func withPath(path string, next func(uintptr) (uintptr, error)) (uintptr, error)
 func pinned(next func(uintptr) (uintptr, error), p uintptr) (uintptr, error) { return next(p) }
 
 // setsIDByPath calls with a path in the project and more arguments.
-func setsIDByPath(name string, nr uintptr, args ...uintptr) attack {
-	return surface("machine/set-id-"+name, unix.EPERM, func(w attackWorld) error {
+func setsIDByPath(name string, nr uintptr, args ...uintptr) Attack {
+	return surface("machine/set-id-"+name, unix.EPERM, func(w World) error {
 		path := w.in("x")
 		if nr == unix.SYS_CHMOD {
 			path = w.in("README.md")
@@ -76,27 +108,17 @@ func setsIDByPath(name string, nr uintptr, args ...uintptr) attack {
 	})
 }
 
-// exitErrno runs a program whose exit status is an errno.
-func exitErrno(path string) error {
-	err := exec.Command(path).Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return errno(exit.ExitCode())
-	}
-	return err
-}
-
 // tinyPrograms are ELF files of some hundred bytes.
 func tinyPrograms() map[string][]byte {
 	const getpid32, unshare32 = 20, 310
 	return map[string][]byte{
-		"exit":          elf(0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05), // exit(0)
+		"pause":         elf(0xb8, 34, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xf7), // pause(), again
 		"int80-getpid":  elf(int80(getpid32)...),
 		"int80-unshare": elf(int80(unshare32)...),
 	}
 }
 
-// int80 makes a 32-bit call with a zero and exits with its errno.
+// int80 makes a 32-bit call with a zero and exits with its Errno.
 func int80(nr uint16) []byte {
 	return []byte{
 		0x31, 0xdb, // xor ebx, ebx

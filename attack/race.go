@@ -1,4 +1,4 @@
-package integration_test
+package attack
 
 import (
 	"errors"
@@ -11,25 +11,25 @@ import (
 )
 
 // raceAttacks swap what a name leads to while it is used.
-func raceAttacks() []attack {
-	refused := []errno{unix.EACCES}
-	race := func(name string, run func(attackWorld) error) attack {
-		return attack{name: "race/" + name, promise: "paths", want: refused, run: run}
+func raceAttacks() []Attack {
+	refused := []Errno{unix.EACCES}
+	race := func(name string, run func(World) error) Attack {
+		return Attack{Name: "race/" + name, Promise: "paths", Want: refused, run: run}
 	}
-	return []attack{
-		race("read-swapped-link", func(w attackWorld) error {
+	return []Attack{
+		race("read-swapped-link", func(w World) error {
 			return swapped(w, w.Secret, func() error { return os.WriteFile(w.in("honest"), []byte("honest"), 0o600) }, func(name string) (bool, error) {
 				b, err := os.ReadFile(name)
 				return err == nil && string(b) != "honest", err
 			})
 		}),
-		race("write-swapped-directory", func(w attackWorld) error {
+		race("write-swapped-directory", func(w World) error {
 			return swapped(w, w.Outside, func() error { return os.Mkdir(w.in("honest"), 0o700) }, func(name string) (bool, error) {
 				err := os.WriteFile(filepath.Join(name, "mark"), nil, 0o600)
 				return unix.Access(w.out("mark"), unix.F_OK) == nil, err
 			})
 		}),
-		race("create-and-link-out", func(w attackWorld) error {
+		race("create-and-link-out", func(w World) error {
 			return swapped(w, w.Outside, func() error { return os.Mkdir(w.in("honest"), 0o700) }, func(name string) (bool, error) {
 				err := unix.Link(w.in("README.md"), filepath.Join(name, "mark"))
 				_ = unix.Unlink(filepath.Join(w.in("honest"), "mark"))
@@ -47,7 +47,7 @@ func raceAttacks() []attack {
 // swapped has a name, "honest", change places with a link to target over and
 // over, and tries to use it. try tells whether that has won. Without a win it
 // must have met both the honest file and a refusal, or there was no race.
-func swapped(w attackWorld, target string, honest func() error, try func(name string) (won bool, err error)) error {
+func swapped(w World, target string, honest func() error, try func(name string) (won bool, err error)) error {
 	if err := errors.Join(honest(), unix.Symlink(target, w.in("other"))); err != nil {
 		return fmt.Errorf("nothing to swap: %v", err)
 	}
@@ -59,7 +59,7 @@ func swapped(w attackWorld, target string, honest func() error, try func(name st
 		case won:
 			stop()
 			return nil
-		case errors.Is(err, unix.EACCES):
+		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EROFS):
 			refused++
 		case err == nil:
 			met++
@@ -96,14 +96,26 @@ func swapper(a, b string) (swaps *int, stop func()) {
 }
 
 // executeSwapped swaps a link to a program that may run with a program that was
-// written here. Its mark in the project tells that it ran.
-func executeSwapped(w attackWorld) error {
-	if err := copyFile(program("touch"), w.in("honest")); err != nil {
+// written here, and has a second name by which it knows itself. That a sealed copy
+// runs counts as a refusal: the written file did not.
+func executeSwapped(w World) error {
+	if err := copyFile(w.Attacker(), w.in("honest")); err != nil {
 		return fmt.Errorf("nothing to swap: %v", err)
 	}
-	mark := w.in("mark")
-	return swapped(w, filepath.Join(w.Tools, "true"), func() error { return nil }, func(name string) (bool, error) {
-		err := execute(name, mark)
-		return unix.Access(mark, unix.F_OK) == nil, err
+	if err := unix.Link(w.in("honest"), w.in("written")); err != nil {
+		return fmt.Errorf("nothing to swap: %v", err)
+	}
+	spare := filepath.Join(w.Tools, "spare")
+	return swapped(w, spare, func() error { return nil }, func(name string) (bool, error) {
+		err := execute(name, whichRole, w.in("written"), spare)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, unix.ENOENT):
+			return false, nil // the spare program
+		case errors.Is(err, Sealed):
+			return false, unix.EACCES
+		}
+		return false, err
 	})
 }

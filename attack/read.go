@@ -1,4 +1,4 @@
-package integration_test
+package attack
 
 import (
 	"bytes"
@@ -11,51 +11,43 @@ import (
 )
 
 // readAttacks are after the secret, or the names of other files.
-func readAttacks() []attack {
-	refused := []errno{unix.EACCES}
-	moved := []errno{unix.EXDEV, unix.EACCES} // a link would gain rights, a rename too
-	paths := func(name string, want []errno, run func(attackWorld) error) attack {
-		return attack{name: "read/" + name, promise: "paths", want: want, run: run}
+func readAttacks() []Attack {
+	refused := []Errno{unix.EACCES}
+	moved := []Errno{unix.EXDEV, unix.EACCES} // a link would gain rights, a rename too
+	paths := func(name string, want []Errno, run func(World) error) Attack {
+		return Attack{Name: "read/" + name, Promise: "paths", Want: want, Mounts: []Errno{unix.EROFS, unix.ENOENT}, run: run}
 	}
-	return []attack{
-		paths("open", refused, func(w attackWorld) error { return loot(w.Secret) }),
+	return []Attack{
+		paths("open", refused, func(w World) error { return loot(w.Secret) }),
 		paths("openat", refused, readBelowHandle),
-		paths("read-write", refused, func(w attackWorld) error { return lootFlags(w.Secret, unix.O_RDWR) }),
-		paths("dotdot", refused, func(w attackWorld) error { return loot("../.ssh/id_test") }),
+		paths("read-write", refused, func(w World) error { return lootFlags(w.Secret, unix.O_RDWR) }),
+		paths("dotdot", refused, func(w World) error { return loot("../.ssh/id_test") }),
 		paths("chdir", refused, readFromThere),
-		paths("symlink", refused, func(w attackWorld) error { return readThrough(w, w.Secret, "") }),
-		paths("symlinked-directory", refused, func(w attackWorld) error { return readThrough(w, w.Home, ".ssh/id_test") }),
+		paths("symlink", refused, func(w World) error { return readThrough(w, w.Secret, "") }),
+		paths("symlinked-directory", refused, func(w World) error { return readThrough(w, w.Home, ".ssh/id_test") }),
 		paths("symlink-chain", refused, readThroughChain),
-		paths("proc-self-root", refused, func(w attackWorld) error { return loot("/proc/self/root" + w.Secret) }),
-		paths("proc-thread-root", refused, func(w attackWorld) error { return loot("/proc/thread-self/root" + w.Secret) }),
+		paths("proc-self-root", refused, func(w World) error { return loot("/proc/self/root" + w.Secret) }),
+		paths("proc-thread-root", refused, func(w World) error { return loot("/proc/thread-self/root" + w.Secret) }),
 		paths("handle-reopened", refused, readThroughHandle),
-		paths("link", moved, func(w attackWorld) error {
+		paths("link", moved, func(w World) error {
 			return after(unix.Link(w.Secret, w.in("x")), func() error { return loot(w.in("x")) })
 		}),
 		paths("link-of-handle", moved, readLinkedHandle),
-		paths("rename", moved, func(w attackWorld) error {
+		paths("rename", moved, func(w World) error {
 			return after(unix.Rename(w.Secret, w.in("x")), func() error { return loot(w.in("x")) })
 		}),
 		paths("exchange", moved, readExchanged),
-		paths("rename-directory", moved, func(w attackWorld) error {
+		paths("rename-directory", moved, func(w World) error {
 			return after(unix.Rename(filepath.Dir(w.Secret), w.in("x")), func() error { return loot(w.in("x/id_test")) })
 		}),
-		paths("list-home", refused, func(w attackWorld) error { return list(w.Home) }),
-		paths("list-hidden", refused, func(w attackWorld) error { return list(filepath.Dir(w.Secret)) }),
-		paths("list-shared-temp", refused, func(w attackWorld) error { return list(w.Temp) }),
-		paths("list-dotdot", refused, func(attackWorld) error { return list("..") }),
-		{name: "read/proc-kcore", promise: "paths", want: []errno{unix.EPERM}, absent: []errno{unix.ENOENT}, superuser: true, run: func(attackWorld) error {
+		paths("list-home", refused, func(w World) error { return list(w.Home) }),
+		paths("list-hidden", refused, func(w World) error { return list(filepath.Dir(w.Secret)) }),
+		paths("list-shared-temp", refused, func(w World) error { return list(w.Temp) }),
+		paths("list-dotdot", refused, func(World) error { return list("..") }),
+		{Name: "read/proc-kcore", Promise: "paths", Want: []Errno{unix.EPERM}, Absent: []Errno{unix.ENOENT}, Superuser: true, run: func(World) error {
 			return openOnly("/proc/kcore", unix.O_RDONLY)
 		}},
 	}
-}
-
-// after goes on when a first step was possible.
-func after(err error, next func() error) error {
-	if err != nil {
-		return err
-	}
-	return next()
 }
 
 // loot opens a file and prints it: the test looks for the secret.
@@ -105,7 +97,7 @@ func list(path string) error {
 	return err
 }
 
-func readBelowHandle(w attackWorld) error {
+func readBelowHandle(w World) error {
 	dir, err := unix.Open(filepath.Dir(w.Secret), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -118,21 +110,21 @@ func readBelowHandle(w attackWorld) error {
 }
 
 // readFromThere changes into the directory, which no layer forbids.
-func readFromThere(w attackWorld) error {
+func readFromThere(w World) error {
 	if err := unix.Chdir(filepath.Dir(w.Secret)); err != nil {
 		return err
 	}
 	return loot("/proc/self/cwd/" + filepath.Base(w.Secret))
 }
 
-func readThrough(w attackWorld, target, rest string) error {
+func readThrough(w World, target, rest string) error {
 	if err := unix.Symlink(target, w.in("link")); err != nil {
 		return fmt.Errorf("the link could not be made: %v", err)
 	}
 	return loot(filepath.Join(w.in("link"), rest))
 }
 
-func readThroughChain(w attackWorld) error {
+func readThroughChain(w World) error {
 	if err := unix.Symlink("link", w.in("first")); err != nil {
 		return fmt.Errorf("the link could not be made: %v", err)
 	}
@@ -142,7 +134,7 @@ func readThroughChain(w attackWorld) error {
 	return loot(w.in("first/id_test"))
 }
 
-func readThroughHandle(w attackWorld) error {
+func readThroughHandle(w World) error {
 	fd, err := unix.Open(w.Secret, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("no handle: %v", err)
@@ -150,7 +142,7 @@ func readThroughHandle(w attackWorld) error {
 	return loot(fmt.Sprintf("/proc/self/fd/%d", fd))
 }
 
-func readLinkedHandle(w attackWorld) error {
+func readLinkedHandle(w World) error {
 	fd, err := unix.Open(w.Secret, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("no handle: %v", err)
@@ -159,7 +151,7 @@ func readLinkedHandle(w attackWorld) error {
 	return after(err, func() error { return loot(w.in("x")) })
 }
 
-func readExchanged(w attackWorld) error {
+func readExchanged(w World) error {
 	if err := create(w.in("x")); err != nil {
 		return fmt.Errorf("no file of its own: %v", err)
 	}

@@ -1,4 +1,4 @@
-package integration_test
+package attack
 
 import (
 	"fmt"
@@ -10,23 +10,23 @@ import (
 // terminalAttacks type into a terminal as if it were the person before it. Each
 // makes a terminal of its own and has it as controlling terminal, as a program
 // that a shell starts has the shell's.
-func terminalAttacks() []attack {
+func terminalAttacks() []Attack {
 	// Linux 6.2 may refuse all injection itself, with EIO.
-	injects := func(name string, bare []errno, request uintptr) attack {
-		a := surface("terminal/"+name, unix.EPERM, func(attackWorld) error { return onTerminal(request) })
-		a.bare = bare
+	injects := func(name string, bare []Errno, request uintptr) Attack {
+		a := surface("terminal/"+name, unix.EPERM, func(World) error { return onTerminal(request) })
+		a.Bare = bare
 		return a
 	}
 	const tioclinux = 0x541c
 	high := uintptr(1) << 32 // the kernel does not look at it; a careless filter does
-	injected, notThere := []errno{0, unix.EIO}, []errno{unix.ENOTTY}
-	return []attack{
+	injected, notThere := []Errno{0, unix.EIO}, []Errno{unix.ENOTTY}
+	return []Attack{
 		injects("tiocsti", injected, unix.TIOCSTI),
 		injects("tiocsti-high-bits", injected, high|unix.TIOCSTI),
 		injects("tiocsti-all-high-bits", injected, ^(high-1)|unix.TIOCSTI),
 		injects("tioclinux", notThere, tioclinux),
 		injects("tioclinux-high-bits", notThere, high|tioclinux),
-		injects("line-discipline", []errno{0}, unix.TIOCSETD),
+		injects("line-discipline", []Errno{0}, unix.TIOCSETD),
 	}
 }
 

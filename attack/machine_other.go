@@ -1,8 +1,8 @@
 //go:build !amd64
 
-package integration_test
+package attack
 
 // machineAttacks are those of one architecture; there are none for this one.
-func machineAttacks() []attack { return nil }
+func machineAttacks() []Attack { return nil }
 
 func tinyPrograms() map[string][]byte { return nil }
