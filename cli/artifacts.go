@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"jail/plan"
@@ -38,6 +39,7 @@ func artifactsOf(p plan.Plan) reportArtifacts {
 			r.Why = append(r.Why, fmt.Sprintf("%s: %s", name, c.From))
 		}
 	}
+	slices.Sort(r.Why)
 	for g := range p.ForArtifacts().Grants() {
 		if g.Access&plan.Write != 0 && !strings.HasPrefix(g.Path, "/dev/") {
 			r.Write = append(r.Write, g.Path)

@@ -51,7 +51,7 @@ func parseRequirement(text string) (func(plan.Plan) string, error) {
 	if number, ok := strings.CutPrefix(text, "abi>="); ok {
 		abi, err := strconv.ParseUint(number, 10, 8)
 		if err != nil || abi == 0 {
-			return nil, fmt.Errorf("--require %q: a number is expected, abi>=6 for one", text)
+			return nil, fmt.Errorf("%q: a number is expected, abi>=6 for one", text)
 		}
 		return func(p plan.Plan) string {
 			if p.ABI >= int(abi) {
@@ -63,7 +63,7 @@ func parseRequirement(text string) (func(plan.Plan) string, error) {
 	if unmet, ok := requirementNames()[text]; ok {
 		return unmet, nil
 	}
-	return nil, fmt.Errorf("--require %q is not known: abi>=N, mounts, seal, digests, no-waivers are", text)
+	return nil, fmt.Errorf("%q is not known: abi>=N, mounts, seal, digests, no-waivers are", text)
 }
 
 func withoutLayer(p plan.Plan) string {

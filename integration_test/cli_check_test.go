@@ -134,3 +134,40 @@ func TestCLICheckNames(t *testing.T) {
 		}
 	}
 }
+
+// What CI asks for is met or named, a line each.
+func TestCLICheckRequire(t *testing.T) {
+	w := testenv.NewWorld(t)
+	check := func(list string) testenv.Result {
+		return cliRun(t, w, nil, "check", "--waive", "mounts", "--require", list)
+	}
+	if r := check("abi>=1"); r.Status != 0 || r.Stderr != "" {
+		t.Errorf("met: %+v", r)
+	}
+	want := "jail: error: required: abi>=200: Landlock's ABI is "
+	r := check("abi>=200,mounts,seal,digests,no-waivers")
+	if r.Status != 1 || strings.Count(r.Stderr, "\n") != 5 || strings.Count(r.Stderr, "jail: error: required: ") != 5 || !strings.HasPrefix(r.Stderr, want) {
+		t.Errorf("not met: status %d\n%s", r.Status, r.Stderr)
+	}
+	if r := check("abi>=6,walls"); r.Status != 2 || !strings.Contains(r.Stderr, "walls") {
+		t.Errorf("unknown: %+v", r)
+	}
+}
+
+// The digest of a plan is the same at each look, and another for other rules.
+func TestCLICheckDigest(t *testing.T) {
+	w := testenv.NewWorld(t)
+	digest := func(flags ...string) string {
+		r := cliRun(t, w, nil, append([]string{"check", "--json", "--waive", "mounts"}, flags...)...)
+		var report struct{ Digest string }
+		must(t, json.Unmarshal([]byte(r.Stdout), &report))
+		return report.Digest
+	}
+	first := digest()
+	if again := digest("--", "cat"); len(first) != 64 || again != first {
+		t.Errorf("%q, then %q", first, again)
+	}
+	if other := digest("--read", w.Outside); other == first {
+		t.Error("other rules have the same digest")
+	}
+}
