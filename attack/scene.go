@@ -137,7 +137,11 @@ func (w World) Rules(a Attack, allow, carves bool) string {
 	b.WriteString("[commands]\n")
 	list("deny", w.Denied)
 	if allow {
-		list("allow", w.Attacker(), filepath.Join(w.Tools, "spare"))
+		programs := []string{w.Attacker(), w.tool("spare")}
+		for name := range tinyPrograms() {
+			programs = append(programs, w.tool(name))
+		}
+		list("allow", programs...)
 	}
 	b.WriteString("[artifact.env]\n")
 	list("drop", "JAIL_ATTACK_*")

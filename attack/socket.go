@@ -44,6 +44,7 @@ func familyAttacks() []Attack {
 		a := surface("socket/"+s.name, s.want, func(World) error {
 			return call(unix.SYS_SOCKET, uintptr(s.family), uintptr(s.kind), uintptr(s.protocol))
 		})
+		a.Want = append(a.Want, unix.EACCES) // where ports are restricted
 		a.Root = s.root
 		a.Absent = []Errno{unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT, unix.ESOCKTNOSUPPORT}
 		all = append(all, a)
@@ -51,7 +52,8 @@ func familyAttacks() []Attack {
 	ping := surface("socket/ping", unix.EPROTONOSUPPORT, func(World) error {
 		return call(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP)
 	})
-	ping.Bare = []Errno{0, unix.EACCES} // net.ipv4.ping_group_range says who may
+	ping.Want = append(ping.Want, unix.EACCES) // where ports are restricted
+	ping.Absent = []Errno{unix.EACCES}         // net.ipv4.ping_group_range says who may
 	return append(all, ping)
 }
 

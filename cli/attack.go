@@ -70,11 +70,14 @@ func (a app) attack(o options, command string) int {
 func (a app) attacks(o options, command string, p plan.Plan) (r attackReport, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
-	base, err := os.MkdirTemp(p.Home, ".jail-attack-")
+	base, err := scratchBase(p)
 	if err != nil {
-		return r, &plan.Problem{What: fmt.Sprintf("no scratch directory: %v", plan.Cause(err)), Hint: "set HOME to a directory that can be written"}
+		return r, err
 	}
 	defer os.RemoveAll(base)
+	if !o.json {
+		fmt.Fprintf(a.stderr, "jail: %d attacks, each without jail and in it: this takes a minute\n", len(attack.All()))
+	}
 	c := campaign{base: base, trial: trial{Options: trialOptions{o.rulesFile, o.flags}, Command: command, Carves: p.Mounts}, plans: map[string]plan.Plan{}}
 	bare, err := attack.NewKit(filepath.Join(base, "bare"), ownProgram)
 	if err != nil {
@@ -103,6 +106,29 @@ func (a app) attacks(o options, command string, p plan.Plan) (r attackReport, er
 	}
 	r.Promises = count(slices.Concat(p.Promises, c.plans[""].Promises), r.Attacks)
 	return r, nil
+}
+
+// scratchBase makes a directory below HOME, which is where secrets lie. Below a
+// directory that is the jail's own nothing outside of the project would be there,
+// and nothing to be attacked.
+func scratchBase(p plan.Plan) (string, error) {
+	home, err := filepath.EvalSymlinks(p.Home)
+	if err != nil {
+		return "", &plan.Problem{What: fmt.Sprintf("HOME: %v", plan.Cause(err)), Hint: "set HOME to a directory that exists"}
+	}
+	for _, own := range []string{"/tmp", "/var/tmp", "/dev/shm", "/run"} {
+		if p.Mounts && (home == own || strings.HasPrefix(home, own+"/")) {
+			return "", &plan.Problem{
+				What: fmt.Sprintf("HOME is %q, and in a jail %s is the jail's own: there would be nothing to attack", home, own),
+				Hint: "set HOME to a directory elsewhere for this command",
+			}
+		}
+	}
+	base, err := os.MkdirTemp(home, ".jail-attack-")
+	if err != nil {
+		return "", &plan.Problem{What: fmt.Sprintf("no scratch directory: %v", plan.Cause(err)), Hint: "set HOME to a directory that can be written"}
+	}
+	return base, nil
 }
 
 // ownProgram is jail itself.
