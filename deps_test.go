@@ -27,11 +27,12 @@ var mayImport = map[string][]string{
 	"seccomp":          {"plan"},
 	"seal":             {},
 	"runner":           {},
-	"supervise":        {"seccomp", "runner"},
+	"trace":            {},
+	"supervise":        {"seccomp", "runner", "trace"},
 	"guard":            {"plan"},
 	"confine":          {},
 	"attack":           {},
-	"launch":           {"digest", "plan", "landlock", "mounts", "seccomp", "confine", "guard", "runner", "seal", "supervise"},
+	"launch":           {"digest", "plan", "landlock", "mounts", "seccomp", "confine", "guard", "runner", "seal", "supervise", "trace"},
 	"cli":              {"rules", "digest", "plan", "landlock", "mounts", "seccomp", "seal", "supervise", "launch", "attack"},
 	"internal/testenv": {},
 }
@@ -135,7 +136,7 @@ func TestPackagesAreListed(t *testing.T) {
 func TestCgoAndUnsafe(t *testing.T) {
 	may := map[string][]string{
 		"C":                                    {"seccomp", "confine", "runner"},
-		"unsafe":                               {"attack", "seccomp", "mounts", "confine", "supervise"},
+		"unsafe":                               {"attack", "seccomp", "mounts", "confine", "supervise", "trace"},
 		"github.com/seccomp/libseccomp-golang": {"seccomp"},
 		"plugin":                               {},
 	}

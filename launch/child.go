@@ -28,7 +28,7 @@ type stage struct {
 
 // startStage makes the namespaces and starts process 1 in them, which waits for
 // its order.
-func startStage(p plan.Plan) (*stage, error) {
+func startStage(p plan.Plan, stdout *os.File) (*stage, error) {
 	s := new(stage)
 	files, err := s.descriptors()
 	if err != nil {
@@ -37,6 +37,7 @@ func startStage(p plan.Plan) (*stage, error) {
 	// The kernel ends the stage when this thread ends.
 	runtime.LockOSThread()
 	s.cmd = stageCommand(files)
+	s.cmd.Stdout = cmp.Or(stdout, os.Stdout)
 	s.signals = takeSignals()
 	s.terminal = foreground()
 	if err := s.cmd.Start(); err != nil {
@@ -126,7 +127,7 @@ func stageCommand(files []*os.File) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{StageName}
 	cmd.Env = []string{"TZ="} // or package time reads the zone at each start
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
 	cmd.ExtraFiles = files
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC,

@@ -12,6 +12,7 @@ import (
 	"jail/landlock"
 	"jail/mounts"
 	"jail/plan"
+	"jail/trace"
 )
 
 // supervised starts the command in namespaces of its own and waits for it. The
@@ -19,7 +20,7 @@ import (
 // status, and to remove the private directories.
 func supervised(p plan.Plan, path string, argv []string, o Options) (status int, err error) {
 	// The stage gets ready while its order is made.
-	stage, err := startStage(p)
+	stage, err := startStage(p, o.Stdout)
 	if err != nil {
 		return 0, err
 	}
@@ -58,6 +59,10 @@ func supervised(p plan.Plan, path string, argv []string, o Options) (status int,
 	order := order{Layout: layout, Cwd: p.Cwd, Ruleset: landlock.Compile(inside, p.ABI), Steps: s, Options: o}
 	if seals != nil {
 		seals.plan = inside
+		if o.See != nil {
+			seals.tracer = trace.New(func(c trace.Call) { o.See(inside, c) })
+			defer seals.tracer.Wait()
+		}
 		artifacts := landlock.Compile(inside.ForArtifacts(), p.ABI)
 		order.Artifacts = &artifacts
 	}

@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -10,6 +11,7 @@ import (
 	"jail/landlock"
 	"jail/plan"
 	"jail/seccomp"
+	"jail/trace"
 )
 
 // Options are not of the rules: how the run is attended.
@@ -18,6 +20,11 @@ type Options struct {
 	// KeepRunning waits, after the command has ended, until whatever it left
 	// running has ended too, instead of ending it.
 	KeepRunning bool
+	// See is told of every system call of the jail, with the plan as the jail sees
+	// the file system. Nil: nothing is traced.
+	See func(inside plan.Plan, c trace.Call) `json:"-"`
+	// Stdout is the command's; nil: this process's own.
+	Stdout *os.File `json:"-"`
 }
 
 // Probe asks the kernel what each layer can do here.
@@ -36,6 +43,9 @@ func Probe(h *plan.Host) {
 func Run(p plan.Plan, path string, argv []string, o Options) (status int, err error) {
 	if err := p.Enforceable(); err != nil {
 		return 0, err
+	}
+	if p.Traced = o.See != nil; p.Traced && !p.Mounts {
+		return 0, &plan.Problem{What: "without mounts jail becomes the command, and nobody is there to trace it", Hint: "leave the waiver out, where namespaces can be made"}
 	}
 	if p.Mounts {
 		return supervised(p, path, argv, o)

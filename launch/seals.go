@@ -21,6 +21,7 @@ import (
 	"jail/seal"
 	"jail/seccomp"
 	"jail/supervise"
+	"jail/trace"
 )
 
 // seals is where this run keeps what it has sealed, and who seals it. Nothing is
@@ -29,6 +30,8 @@ type seals struct {
 	plan plan.Plan // as the jail sees the file system
 	hand *os.File  // to init
 	root *os.File  // the jail's root directory
+
+	tracer *trace.Tracer // nil: the jail is not traced
 
 	digesting sync.Mutex
 	digests   *digest.Cache // of denied commands
@@ -156,7 +159,7 @@ func (s *seals) serve(init int, listener, ruleset *os.File) error {
 	}
 	o := supervise.Options{
 		Runner: s.openRunner, Runs: plan.SealsDir, Original: s.original, Domain: d, Guides: guides(s.plan),
-		Denied:   s.denied,
+		Denied: s.denied, Tracer: s.tracer,
 		Writable: func(path string) bool { return s.plan.Access(path)&plan.Write != 0 },
 		Sockets:  supervise.Sockets{Allowed: s.plan.Unix, Ports: ports},
 		Tell:     func(line string) { fmt.Fprintln(os.Stderr, line) },

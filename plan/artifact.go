@@ -142,10 +142,10 @@ func (a Artifacts) Drops(name string) bool {
 	})
 }
 
-// Supervised tells whether the run needs a supervisor: to seal, to advise, or to
-// connect on behalf.
+// Supervised tells whether the run needs a supervisor: to seal, to advise, to
+// connect on behalf, or to be traced.
 func (p Plan) Supervised() bool {
-	return p.Mounts && (!p.Artifacts.Run.Off || !p.Artifacts.Libraries.Off || len(p.Guides) > 0 || p.ConnectsOnBehalf())
+	return p.Mounts && (p.Traced || !p.Artifacts.Run.Off || !p.Artifacts.Libraries.Off || len(p.Guides) > 0 || p.ConnectsOnBehalf())
 }
 
 // Seals tells whether what the jail may write can be executed, sealed.

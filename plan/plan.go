@@ -23,6 +23,7 @@ type Plan struct {
 	Temp     string // the private TMPDIR is made in this directory
 	ABI      int    // the Landlock version that the rights are chosen for
 	Mounts   bool   // the mounts layer is in use
+	Traced   bool   // every call is looked at; this takes nothing away and gives nothing
 
 	Carves       []Carve
 	Reopened     []Reopened // inside carve-outs; the mounts layer gives it back

@@ -4,6 +4,7 @@ import (
 	"os"
 
 	"jail/runner"
+	"jail/trace"
 )
 
 // Options say what a supervisor does. The functions are called from several
@@ -33,6 +34,10 @@ type Options struct {
 
 	// Denied has something to say on a file that the kernel will not execute.
 	Denied func(path string) (Refusal, bool)
+
+	// Tracer traces the jail from its first call on. A task has one tracer, so calls
+	// are turned by this one. Nil: the jail is not traced.
+	Tracer *trace.Tracer
 
 	Domain  Domain
 	Guides  []Guide

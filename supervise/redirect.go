@@ -20,7 +20,11 @@ func (s *server) redirect(c call, o *order) {
 		s.refuse(c.id, unix.EACCES)
 		return
 	}
-	if err := s.turn(c, runner, o); err != nil {
+	turn := s.turn
+	if s.Tracer != nil {
+		turn = s.turnTraced
+	}
+	if err := turn(c, runner, o); err != nil {
 		s.untraceable(c, err)
 	}
 }

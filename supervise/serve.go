@@ -81,7 +81,9 @@ func (s *server) loop() error {
 				continue
 			}
 		}
-		s.dispatch(n)
+		if !s.attached(n) {
+			s.dispatch(n)
+		}
 	}
 }
 
