@@ -30,10 +30,11 @@ var mayImport = map[string][]string{
 	"trace":            {},
 	"supervise":        {"seccomp", "runner", "trace"},
 	"guard":            {"plan"},
+	"advice":           {"plan", "trace", "seccomp"},
 	"confine":          {},
 	"attack":           {},
 	"launch":           {"digest", "plan", "landlock", "mounts", "seccomp", "confine", "guard", "runner", "seal", "supervise", "trace"},
-	"cli":              {"rules", "digest", "plan", "landlock", "mounts", "seccomp", "seal", "supervise", "launch", "attack"},
+	"cli":              {"rules", "digest", "plan", "landlock", "mounts", "seccomp", "seal", "supervise", "launch", "attack", "advice", "trace"},
 	"internal/testenv": {},
 }
 

@@ -52,6 +52,7 @@ type command struct {
 func (a app) commands() []command {
 	return []command{
 		{"check", a.check, usageCheck},
+		{"why", a.why, usageWhy},
 		{"init", a.init, usageInit},
 		{"trust", a.trust, usageTrust},
 		{"lock", a.lock, usageLock},
