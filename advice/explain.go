@@ -290,7 +290,7 @@ func (e *Explainer) gone(c trace.Call) (Refusal, bool) {
 		switch {
 		case r.Decision == plan.Hidden:
 			one.At, one.Rule, one.Why = r.At.String(), r.Rule, fmt.Sprintf("hidden by %q", r.Rule)
-		case private:
+		case private && u.Path != dir:
 			one.Why = fmt.Sprintf("the jail has a %s of its own", dir)
 			if one.Allow = e.allow(u); u.Want == trace.Look {
 				one.Allow = e.allow(trace.Use{Want: trace.Read, Path: u.Path})
@@ -305,7 +305,7 @@ func (e *Explainer) gone(c trace.Call) (Refusal, bool) {
 
 func privateDir(name string) (string, bool) {
 	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm", "/run"} {
-		if name != dir && within(name, dir) {
+		if within(name, dir) {
 			return dir, true
 		}
 	}

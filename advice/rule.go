@@ -94,6 +94,11 @@ func (p Places) writing(name string) (key, dir string) {
 	return "", ""
 }
 
+func isFile(name string) bool {
+	fi, err := os.Stat(name)
+	return err == nil && fi.Mode().IsRegular()
+}
+
 func isDir(name string) bool {
 	fi, err := os.Stat(name)
 	return err == nil && fi.IsDir()

@@ -125,6 +125,7 @@ Relative paths start at the working directory. A final ? means: may be absent.
 Other commands (jail help COMMAND):
   check    show what the rules amount to on this machine
   why      run a command and explain each refusal, or explain one path
+  learn    run a command permissively and propose the rules it needs
   init     write a commented jail.toml for this project
   trust    allow the project's jail.toml to be used
   lock     write down the digests of the allowed commands

@@ -53,6 +53,7 @@ func (a app) commands() []command {
 	return []command{
 		{"check", a.check, usageCheck},
 		{"why", a.why, usageWhy},
+		{"learn", a.learn, usageLearn},
 		{"init", a.init, usageInit},
 		{"trust", a.trust, usageTrust},
 		{"lock", a.lock, usageLock},

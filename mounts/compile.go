@@ -96,6 +96,7 @@ const (
 	writeFlags  = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
 	deviceFlags = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY // devices are written all the same
 	execFlags   = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY
+	learnFlags  = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	restFlags   = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY
 )
 
@@ -186,6 +187,8 @@ func (l Layout) Adapt(p plan.Plan) plan.Plan {
 
 func flagsOf(g plan.Grant) uint64 {
 	switch {
+	case g.Access&plan.Write != 0 && g.Access&plan.Exec != 0: // no plan but a permissive one has such a grant
+		return learnFlags
 	case g.Access&plan.Exec != 0, g.Load:
 		return execFlags
 	case g.Access&plan.Write != 0:
