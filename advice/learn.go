@@ -28,6 +28,7 @@ type need struct {
 	path   string
 	access plan.Access
 	dir    bool // it was made as, or is, a directory
+	built  bool // a program that was built here wrote it
 	by     []string
 }
 
@@ -74,6 +75,7 @@ func (l *Learner) use(u trace.Use, c trace.Call) {
 	default:
 		n := note(l.needs, u.Path, a, c.Task)
 		n.dir = n.dir || u.Op == "mkdir" || isDir(u.Path)
+		n.built = n.built || c.Inner && a&plan.Write != 0
 	}
 }
 
@@ -96,6 +98,23 @@ type Line struct {
 type Left struct {
 	Path, Why string
 	By        []string
+}
+
+// ForArtifacts are the lines of [artifact] write, where programs that were built here
+// wrote elsewhere than they may: naming a path there replaces what they may write
+// otherwise, so the project is among them.
+func (l *Learner) ForArtifacts(lines []Line) (out []Line) {
+	for _, x := range lines {
+		if x.Key != "read" && x.Key != "exec" && slices.ContainsFunc(x.of, func(n need) bool { return n.built }) {
+			x.Table, x.Key = "artifact", "write"
+			out = append(out, x)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	project := Line{Rule: Rule{"artifact", "write", quote(".")}, By: []string{"the project, as without this list"}}
+	return append([]Line{project}, out...)
 }
 
 // Missing lists what a plan still refuses of what was used.

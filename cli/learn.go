@@ -66,6 +66,12 @@ func (l *lesson) see(_ plan.Plan, c trace.Call) {
 	l.learner.See(c)
 }
 
+// built tells whether a program would be sealed under the rules: what the jail may
+// write. It is asked by the tracer's thread, as see is.
+func (l *lesson) built(path string) bool {
+	return l.base.Seals() && l.base.Reason(path, plan.Exec).Decision == plan.Writable
+}
+
 // learnFrom watches the command and prints the proposal.
 func (a app) learnFrom(o options, argv []string) error {
 	l := &lesson{o: o, argv: argv}
@@ -113,7 +119,7 @@ func (a app) watchLesson(l *lesson) (err error) {
 	l.places = placesOf(l.base.Home, l.base.Tree.Root)
 	l.learner = advice.NewLearner(l.base, l.places)
 	fmt.Fprintln(a.stderr, "jail: note: learning: the command may read, write and execute nearly everything of yours; only what is hidden or protected, and what seccomp refuses, stays closed")
-	l.status, err = launch.Run(l.base.Permissive(own), cmd.Path, l.argv, launch.Options{See: l.see, Stdout: os.Stderr})
+	l.status, err = launch.Run(l.base.Permissive(own), cmd.Path, l.argv, launch.Options{See: l.see, Built: l.built, Stdout: os.Stderr})
 	return err
 }
 

@@ -21,6 +21,10 @@ func (l *lesson) file(profiles []string, lines []advice.Line, left []advice.Left
 		b.WriteString("\n[files]\n")
 	}
 	writeLists(&b, "", lines)
+	if more := l.learner.ForArtifacts(lines); len(more) > 0 {
+		b.WriteString("\n[artifact]\n")
+		writeLists(&b, "", more)
+	}
 	l.remarks(&b, left)
 	return b.String()
 }
@@ -34,6 +38,10 @@ func (l *lesson) merged(lines []advice.Line, left []advice.Left) string {
 		fmt.Fprintf(&b, "--- %s\n+++ with what %s used\n [files]\n", oneLine(l.o.rulesFile), oneLine(l.argv[0]))
 	}
 	writeLists(&b, "+", lines)
+	if more := l.learner.ForArtifacts(lines); len(more) > 0 {
+		b.WriteString(" [artifact]\n")
+		writeLists(&b, "+", more)
+	}
 	l.remarks(&b, left)
 	return b.String()
 }

@@ -61,6 +61,7 @@ func supervised(p plan.Plan, path string, argv []string, o Options) (status int,
 		seals.plan = inside
 		if o.See != nil {
 			seals.tracer = trace.New(func(c trace.Call) { o.See(inside, c) })
+			seals.tracer.Inner = o.Built
 			defer seals.tracer.Wait()
 		}
 		artifacts := landlock.Compile(inside.ForArtifacts(), p.ABI)

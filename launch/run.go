@@ -23,6 +23,8 @@ type Options struct {
 	// See is told of every system call of the jail, with the plan as the jail sees
 	// the file system. Nil: nothing is traced.
 	See func(inside plan.Plan, c trace.Call) `json:"-"`
+	// Built tells See of the programs that would be sealed, and of what they start.
+	Built func(path string) bool `json:"-"`
 	// Stdout is the command's; nil: this process's own.
 	Stdout *os.File `json:"-"`
 }

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -138,8 +139,13 @@ func NewReader() Reader {
 }
 
 // Uses lists the files and addresses of a call. It is empty for calls that have
-// none, and when the task's memory can't be read.
+// none, and when the task's memory can't be read. A process's own descriptors under
+// /proc and /dev are none of a rule's business.
 func (r Reader) Uses(c Call) []Use {
+	return slices.DeleteFunc(r.uses(c), func(u Use) bool { return own(u.Path) && u.Want != Look })
+}
+
+func (r Reader) uses(c Call) []Use {
 	if c.Number == unix.SYS_CONNECT || c.Number == unix.SYS_BIND {
 		return addressOf(c)
 	}

@@ -55,8 +55,8 @@ func resolve(task int, dir int32, name string, follow bool) (string, bool) {
 		}
 		name = base + "/" + name
 	}
-	if strings.HasPrefix(path.Clean(name), "/proc/") {
-		return path.Clean(name), true // its links mean something else to each process
+	if own(path.Clean(name)) {
+		return path.Clean(name), true
 	}
 	root, err := unix.Open(proc(task, "root"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -70,6 +70,12 @@ func resolve(task int, dir int32, name string, follow bool) (string, bool) {
 		return path.Join(real, path.Base(name)), true
 	}
 	return path.Clean(name), true
+}
+
+// own tells of paths that mean something else to each process.
+func own(name string) bool {
+	return strings.HasPrefix(name, "/proc/") || strings.HasPrefix(name, "/dev/fd/") ||
+		name == "/dev/stdin" || name == "/dev/stdout" || name == "/dev/stderr"
 }
 
 func lookup(root int, name string, follow bool) (string, bool) {

@@ -102,6 +102,9 @@ func (t *Tracer) ended(pid int, s *state) {
 		return
 	}
 	executed := s.call.executes() && s.call.Result == 0
+	if executed && s.call.Path != "" && t.Inner != nil && t.Inner(s.call.Path) {
+		s.inner = true
+	}
 	switch {
 	case s.turned && executed: // the call that was put there
 		s.turned, s.runner = false, true

@@ -12,6 +12,9 @@ type Tracer struct {
 	// See is told of every call that has ended, while its task is stopped, on the
 	// tracer's thread.
 	See func(Call)
+	// Inner tells whether what executes a path, and all that it starts, is marked
+	// like what was turned; nil: only that is.
+	Inner func(path string) bool
 
 	tasks map[int]*state
 	done  chan struct{}
