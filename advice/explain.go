@@ -66,6 +66,9 @@ func (e *Explainer) refusal(c trace.Call) (Refusal, bool) {
 	if one, ok := e.bySeccomp(c, errno); ok {
 		return one, true
 	}
+	if c.Number == unix.SYS_PTRACE {
+		return Refusal{Op: "ptrace", Errno: errnoName(errno), Layer: "unknown", Why: "what is watched has its tracer already; without `jail why` debuggers work"}, true
+	}
 	uses := e.reader.Uses(c)
 	if len(uses) == 0 {
 		return Refusal{}, false

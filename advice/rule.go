@@ -85,7 +85,7 @@ func (p Places) writing(name string) (key, dir string) {
 		return "write", unit
 	case ok && unit != name:
 		return "create", unit
-	case err == nil:
+	case err == nil && !(isDir(name) && p.tooWide(name)):
 		return "write", name
 	}
 	if dir := filepath.Dir(name); isDir(dir) && !p.tooWide(dir) {

@@ -75,12 +75,12 @@ func (p Places) Unit(name string) (dir string, ok bool) {
 
 // write is how a rule file names a path.
 func (p Places) write(name string) string {
-	if rest, ok := strings.CutPrefix(name, p.Root+"/"); ok {
+	if name == p.Root {
+		name = "."
+	} else if rest, ok := strings.CutPrefix(name, p.Root+"/"); ok {
 		name = rest
 	} else if rest, ok := strings.CutPrefix(name, p.Home+"/"); ok {
 		name = "~/" + rest
-	} else if name == p.Root {
-		name = "."
 	}
 	name = strings.NewReplacer("[", "[[]", "*", "[*]").Replace(name)
 	if strings.HasSuffix(name, "?") {
