@@ -55,6 +55,8 @@ func TestGrant(t *testing.T) {
 		{"~", plan.Read, ""},
 		{"/", plan.Read, ""},
 		{"/home", plan.Write, ""},
+		{"~/data/a\n[commands]", plan.Exec, ""},
+		{"~/data/\xff", plan.Read, ""},
 		{"~/proj/src/x", plan.Write, `[files] write = ["."]`},
 	} {
 		got := ""

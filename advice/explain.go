@@ -182,7 +182,7 @@ func (e *Explainer) allow(u trace.Use) *Rule {
 		if !ok {
 			dir = u.Path
 		}
-		if !isDir(dir) {
+		if !isDir(dir) && !unwritable(dir) {
 			return &Rule{"files", "create", quote(e.write(dir))}
 		}
 	}

@@ -143,6 +143,10 @@ func (l *Learner) Propose(p plan.Plan) (lines []Line, left []Left) {
 			left = append(left, Left{n.path, "lies where programs are executed from: install outside", n.by})
 			continue
 		}
+		if unwritable(n.path) {
+			left = append(left, Left{n.path, "no rule file can name it", n.by})
+			continue
+		}
 		key, path := l.place(n)
 		if path == "" {
 			left = append(left, Left{n.path, "what would grant it is too much", n.by})

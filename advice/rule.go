@@ -37,7 +37,7 @@ func quote(s string) string {
 func (p Places) grant(name string, want plan.Access) (Rule, bool) {
 	key, dir := "read", ""
 	switch {
-	case p.Secret(name):
+	case p.Secret(name), unwritable(name):
 		return Rule{}, false
 	case want&plan.Exec != 0:
 		key, dir = "exec", p.tool(name)
@@ -106,6 +106,9 @@ func isDir(name string) bool {
 
 // address is the rule for a connection, or for a port of one's own.
 func address(to string, bind bool) (Rule, bool) {
+	if unwritable(to) {
+		return Rule{}, false
+	}
 	if path, ok := strings.CutPrefix(to, "unix:/"); ok && !bind {
 		return Rule{"network", "unix", quote("/" + path)}, true
 	}

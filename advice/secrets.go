@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Places knows where things lie: HOME, the project, and where secrets are kept.
@@ -24,6 +26,12 @@ func within(name, dir string) bool {
 var secretNames = []string{
 	".env", ".env.*", "id_rsa*", "id_ed25519*", "id_ecdsa*", "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx",
 	"credentials*", "*token", "secrets.*", ".netrc", "*_history",
+}
+
+// unwritable tells whether no rule file can name a path: a line end in a name must not
+// begin a line of its own in what is proposed.
+func unwritable(name string) bool {
+	return !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r != ' ' && !unicode.IsGraphic(r) })
 }
 
 // Secret tells whether a path is one, or lies in one, or looks like one.

@@ -291,6 +291,34 @@ func TestWhyPath(t *testing.T) {
 	}
 }
 
+// An agent without one of the grants that it needs: that very grant is named, and no
+// other.
+func TestWhyOpencode(t *testing.T) {
+	evLong(t)
+	mtNeed(t)
+	opencode := findOpencode(t)
+	mtElsewhere(t)
+	s := newStage(t, opencode)
+	must(t, os.MkdirAll(filepath.Join(s.Home, ".local/share"), 0o755))
+	file := wyRules(t, s.World, `version = 1
+profiles = ["default"]
+[files]
+create = ["~/.config/opencode", "~/.local/state/opencode", "~/.cache/opencode"]
+[env]
+pass = ["OPENCODE*"]
+`)
+	modules := filepath.Dir(filepath.Dir(opencode))
+	r := s.RunIn(t, s.Project, append(s.Env(), quiet()...), testenv.JailBin(t), "why", "--exec", modules, "--rules", file, "--", opencode, "run", "hello")
+	if r.Status == 0 {
+		t.Fatalf("it runs without the grant:\n%s", r.Stderr)
+	}
+	_, rules, _ := strings.Cut(r.Stdout, "\nrules that would allow")
+	_, rules, _ = strings.Cut(rules, "\n")
+	if want := "  [files]\n  create = [\"~/.local/share/opencode\"]\n"; rules != want {
+		t.Errorf("%s\n%s", r.Stdout, r.Stderr)
+	}
+}
+
 func TestWhyUsage(t *testing.T) {
 	w := testenv.NewWorld(t)
 	for _, tt := range []struct {
