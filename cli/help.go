@@ -158,12 +158,12 @@ that holds it, waivers, environment, what is missing, and the options that the
 command should be started with. Takes jail's own flags.
 
   --json          the same for machines; docs/check.md says what each field is
-  --require LIST  fail unless all of it is so, with a line for what is not:
-                  abi>=N      Landlock has that version
-                  mounts      the private view of the file system is in use
-                  seal        what is built inside runs, sealed
-                  digests     only allowed commands run, each with its digest
-                  no-waivers  no promise is given up
+  --require LIST  fail unless all of LIST is so; a line says what is not
+
+LIST has, with commas between: abi>=N (Landlock has that version), mounts (the
+private view of the file system is in use), seal (what is built inside runs,
+sealed), digests (only allowed commands run, each with its digest), no-waivers
+(no promise is given up).
 
 Exit status: 0; 1 if the rules are wrong or can't be enforced here, if COMMAND
 is not found or may not be executed, or if a requirement is not met; 2 usage.
@@ -204,13 +204,13 @@ Show which promises this machine can hold and by which layer: the Landlock
 version, seccomp, private mounts (by trying), Yama; and what to do about what
 is missing.
 
-  --attack  make some three hundred attacks, each on one promise of SECURITY.md:
-            first without jail, where it must work, then under the rules that
-            are in force here (of COMMAND, with jail's own flags), where it must
-            be refused. They are made on scratch projects below HOME, removed
-            at the end; no other program is needed. What does not work without
-            jail either is not tried, and said so.
+  --attack  make some three hundred attacks on the promises of SECURITY.md
   --json    with --attack: the same for machines
+
+Each attack is made first without jail, where it must work, then under the rules
+that are in force here (of COMMAND, with jail's own flags), where it must be
+refused; on scratch projects below HOME, removed at the end. No other program is
+needed. What does not work without jail either is not tried, and said so.
 
 Exit status: 0 if jail can run here, with or without waivers, or if each attack
 that was tried was refused; 1 if not; 2 usage.

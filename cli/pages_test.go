@@ -30,7 +30,11 @@ func TestFlagsAreTaken(t *testing.T) {
 				continue // it is not followed by anything
 			}
 			args := []string{f.name}
-			if f.value != "" {
+			switch f.value {
+			case "":
+			case "LIST":
+				args = append(args, "mounts,seal")
+			default:
 				args = append(args, "x")
 			}
 			if args = append(args, "--help"); name != "" {

@@ -58,7 +58,7 @@ func (i *process1) listen() {
 		n, err := line.Read(buf)
 		switch {
 		case n != 1 || err != nil:
-			i.options.KeepRunning = false
+			i.keepRunning = false
 			unix.Kill(-1, unix.SIGKILL) // reap sees the command's end, and ends init
 			return
 		case buf[0] == inFront:

@@ -27,7 +27,8 @@ type order struct {
 	// the jail's view and handed to the parent. Nil without a supervisor.
 	Artifacts *landlock.Ruleset
 	Steps     confine.Steps
-	Options   Options
+
+	Verbose, KeepRunning bool // see Options
 }
 
 // The descriptors that a stage finds open.

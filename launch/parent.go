@@ -56,7 +56,7 @@ func supervised(p plan.Plan, path string, argv []string, o Options) (status int,
 	}
 	s.Path, s.Argv, s.Env = path, argv, env
 	inside := layout.Adapt(p)
-	order := order{Layout: layout, Cwd: p.Cwd, Ruleset: landlock.Compile(inside, p.ABI), Steps: s, Options: o}
+	order := order{Layout: layout, Cwd: p.Cwd, Ruleset: landlock.Compile(inside, p.ABI), Steps: s, Verbose: o.Verbose, KeepRunning: o.KeepRunning}
 	if seals != nil {
 		seals.plan = inside
 		if o.See != nil {

@@ -22,11 +22,11 @@ type Options struct {
 	KeepRunning bool
 	// See is told of every system call of the jail, with the plan as the jail sees
 	// the file system. Nil: nothing is traced.
-	See func(inside plan.Plan, c trace.Call) `json:"-"`
+	See func(inside plan.Plan, c trace.Call)
 	// Built tells See of the programs that would be sealed, and of what they start.
-	Built func(path string) bool `json:"-"`
+	Built func(path string) bool
 	// Stdout is the command's; nil: this process's own.
-	Stdout *os.File `json:"-"`
+	Stdout *os.File
 }
 
 // Probe asks the kernel what each layer can do here.

@@ -50,7 +50,7 @@ func Stage() int {
 	}
 	unix.Close(errorFD)
 	debug.SetGCPercent(100) // see main: this may go on for days
-	i := process1{command: pid, options: o.Options, seen: seen{at: map[os.Signal]time.Time{}}}
+	i := process1{command: pid, verbose: o.Verbose, keepRunning: o.KeepRunning, seen: seen{at: map[os.Signal]time.Time{}}}
 	go i.seen.note(signals)
 	go i.listen()
 	go i.watch(&o.Layout)
@@ -91,10 +91,11 @@ func handOver(rs landlock.Ruleset) error {
 
 // process1 is what init knows while the command runs.
 type process1 struct {
-	command int
-	options Options
-	seen    seen       // signals that came to init itself
-	tidying sync.Mutex // the jail is stopped, but not by its user
+	command     int
+	verbose     bool
+	keepRunning bool
+	seen        seen       // signals that came to init itself
+	tidying     sync.Mutex // the jail is stopped, but not by its user
 }
 
 // watch puts carve-outs back that the host has dropped by replacing what they
@@ -155,7 +156,7 @@ func (i *process1) reap() (status int) {
 		if status = ws.ExitStatus(); ws.Signaled() {
 			status = 128 + int(ws.Signal())
 		}
-		if !i.options.KeepRunning {
+		if !i.keepRunning {
 			i.tellLeft()
 			return status
 		}
@@ -174,7 +175,7 @@ func (i *process1) stopped(s syscall.Signal) {
 
 // tellLeft says with -v how many processes end with the command.
 func (i *process1) tellLeft() {
-	if !i.options.Verbose {
+	if !i.verbose {
 		return
 	}
 	left := 0

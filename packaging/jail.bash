@@ -5,9 +5,9 @@ _jail() {
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		--) _jail_program $((i + 1)); return ;;
-		--env|--exec|--guard-json|--hide|--profile|--protect|--read|--rules|--waive|--write) ((i++)) ;; # and its value
+		--env|--exec|--guard-json|--hide|--merge|--profile|--protect|--read|--require|--rules|--waive|--write) ((i++)) ;; # and its value
 		-*) ;;
-		check|init|trust|lock|doctor|log|gc|schema|completion|man|help|version)
+		check|why|learn|init|trust|lock|doctor|log|gc|schema|completion|man|help|version)
 			if ((i == 1)); then command=${COMP_WORDS[i]}; else break; fi ;;
 		*) break ;;
 		esac
@@ -16,25 +16,27 @@ _jail() {
 	--profile) mapfile -t COMPREPLY < <(compgen -W 'aider c claude codex crush default gemini github-actions go java node opencode pi python qwen rust' -- "$cur"); return ;;
 	--waive) mapfile -t COMPREPLY < <(compgen -W 'mounts truncate ports signals' -- "$cur"); return ;;
 	--env) mapfile -t COMPREPLY < <(compgen -v -- "$cur"); return ;;
-	--exec|--guard-json|--hide|--protect|--read|--rules|--write) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	--exec|--guard-json|--hide|--merge|--protect|--read|--require|--rules|--write) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 	esac
 	if ((i < COMP_CWORD)); then
-		case $command in ''|check) _jail_program $i ;; esac
+		case $command in ''|check|why|learn) _jail_program $i ;; esac
 		return
 	fi
 	case $command in
-	'') words='--rules --profile --read --write --exec --protect --hide --env --waive --guard-json --keep-running -v --version'; ((COMP_CWORD > 1)) || words+=' check init trust lock doctor log gc schema completion man help version' ;;
-	check) words='--json --rules --profile --read --write --exec --protect --hide --env --waive' ;;
+	'') words='--rules --profile --read --write --exec --protect --hide --env --waive --guard-json --keep-running -v --version'; ((COMP_CWORD > 1)) || words+=' check why learn init trust lock doctor log gc schema completion man help version' ;;
+	check) words='--json --require --rules --profile --read --write --exec --protect --hide --env --waive' ;;
+	why) words='--json --rules --profile --read --write --exec --protect --hide --env --waive' ;;
+	learn) words='--merge --unused --rules --profile --read --write --exec --protect --hide --env --waive' ;;
 	init) words='' ;;
 	trust) words='' ;;
 	lock) words='--rules --update --profile --read --write --exec --protect --hide --env --waive' ;;
-	doctor) words='' ;;
+	doctor) words='--attack --json' ;;
 	log) words='--json --follow' ;;
 	gc) words='' ;;
 	schema) words='' ;;
 	completion) words='bash zsh fish' ;;
 	man) words='' ;;
-	help) words='check init trust lock doctor log gc schema completion man help version profiles' ;;
+	help) words='check why learn init trust lock doctor log gc schema completion man help version profiles' ;;
 	version) words='' ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
