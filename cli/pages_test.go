@@ -237,7 +237,7 @@ func TestCompletionZsh(t *testing.T) {
 	got := offers(t, dir, "zsh", "-f", "-c", `autoload -Uz compinit; compinit -u -d $1/dump; . $2
 _arguments() { print -rl -- "$@" }; _describe() { print -rl -- "$commands[@]" }; _command_names() { print -r -- programs }
 print -r -- $_comps[jail]; words=(jail check --js); CURRENT=3; _jail; words=(jail ch); CURRENT=2; _jail; words=(jail --re); CURRENT=2; _jail`, "zsh", dir, script)
-	for _, want := range []string{"_jail", "--json[the same for machines]", "programs", "check:show what the rules amount to on this machine", "*--read[PATH and all beneath may be read]:PATH:_files"} {
+	for _, want := range []string{"_jail", "--json[the same for machines; docs/check.md says what each field is]", "programs", "check:show what the rules amount to on this machine", "*--read[PATH and all beneath may be read]:PATH:_files"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%q is not among\n%s", want, strings.Join(got, "\n"))
 		}
