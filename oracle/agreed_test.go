@@ -74,6 +74,36 @@ func TestAgreed(t *testing.T) {
 			{"files.write", "proj/d/w/a/f"},
 			{"files.hide", "proj/d"},
 		}, Ops: []oracle.Op{{Do: "exchange", Path: "proj/d/w/a", To: "proj/d/w/f"}}}, true},
+		// What is denied by one name is denied by all, through another mount too.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"dir", "out/d", ""},
+			{"bind", "proj/d", "out/d"},
+			{"dir", "out/d/n1", ""},
+			{"file", "out/d/n1/n4", ""},
+		}, Rules: []rule{
+			{"files.exec", "proj/d"},
+			{"commands.deny", "out/d/n1/n4"},
+		}, Ops: []oracle.Op{{Do: "exec", Path: "proj/d/n1/n4"}}}, false},
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"dir", "out/d", ""},
+			{"bind", "proj/d", "out/d"},
+			{"file", "out/d/n4", ""},
+		}, Rules: []rule{
+			{"files.exec", "proj"},
+			{"commands.deny", "out/d/n4"},
+		}, Ops: []oracle.Op{{Do: "exec", Path: "proj/d/n4"}}}, false},
+		// A denied file that may be written is not executed by way of what is around it.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"dir", "out/d/x", ""},
+			{"file", "out/d/x/f", ""},
+		}, Rules: []rule{
+			{"files.write", "out/d/x/f"},
+			{"files.exec", "out/d/x"},
+			{"commands.deny", "out/d/x/f"},
+		}, Ops: []oracle.Op{{Do: "exec", Path: "out/d/x/f"}}}, false},
 	} {
 		o, err := c.run(tt.scenario)
 		if err != nil || len(o.Results) != 1 {

@@ -93,6 +93,27 @@ func (v *view) pieces(mounts []*mountinfo.Info, path string, depth int) []piece 
 	return out
 }
 
+// namesOf lists the paths that lead to one file through the mounts of this process,
+// the given one first.
+func (c *compiler) namesOf(path string) []string {
+	out := []string{path}
+	cover := covering(c.mounts, path)
+	if cover == nil {
+		return out
+	}
+	is := newPiece(cover, strings.TrimPrefix(path, strings.TrimSuffix(cover.Mountpoint, "/")), path)
+	for _, m := range c.mounts {
+		if m == cover || !within(is.path, m.Root) || m.Major != is.major || m.Minor != is.minor {
+			continue
+		}
+		other := filepath.Join(m.Mountpoint, strings.TrimPrefix(is.path, strings.TrimSuffix(m.Root, "/")))
+		if n := c.view.lstat(other); other != path && n.err == nil && n.id == c.view.lstat(path).id {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
 func newPiece(m *mountinfo.Info, rel, name string) piece {
 	return piece{major: m.Major, minor: m.Minor, path: filepath.Join(m.Root, rel), name: name, seen: name}
 }

@@ -84,15 +84,18 @@ func (n *Names) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// carveDenied takes every denied file out of the grants.
+// carveDenied takes every denied file out of the grants. Those on a file itself go
+// first: without its own grant for writing a file may be one of an exec tree.
 func (c *compiler) carveDenied() error {
+	c.plan.grants = slices.DeleteFunc(c.plan.grants, func(g Grant) bool { return c.isDenied(g) })
 	omit := map[string]map[string]bool{} // by directory: what is left out of it
 	for _, d := range c.plan.Denied {
-		if a := c.access(d.Path); a != 0 && a&Write == 0 { // else out of reach, or never executed
-			c.omit(d.Path, omit)
+		for _, path := range c.namesOf(d.Path) {
+			if a := c.access(path); a != 0 && a&Write == 0 { // else out of reach, or never executed
+				c.omit(path, omit)
+			}
 		}
 	}
-	c.plan.grants = slices.DeleteFunc(c.plan.grants, func(g Grant) bool { return c.isDenied(g) })
 	return c.splitAll(omit)
 }
 
@@ -136,6 +139,9 @@ func (c *compiler) splitAll(omit map[string]map[string]bool) error {
 // split puts a split grant on dir that gives what the grants which reach it gave.
 func (c *compiler) split(dir string, omit map[string]bool, reach []Grant) error {
 	g, i := Grant{Path: dir, Dir: true, ID: c.view.lstat(dir).id}, c.plan.find(c.view, dir)
+	if i >= 0 {
+		g.Path = c.plan.grants[i].Path // which may be another name of it: a second mount
+	}
 	if i >= 0 && c.plan.grants[i].Split {
 		c.keepEntries(c.plan.grants[i], omit, len(reach) > 1)
 		if len(reach) == 1 {
