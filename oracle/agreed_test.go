@@ -9,6 +9,9 @@ import (
 // TestAgreed are the cases that TestOracle has found, and what is right.
 func TestAgreed(t *testing.T) {
 	c := newCourt(t)
+	if !c.binds {
+		t.Log("no bind mounts here: some cases are of other trees")
+	}
 	for i, tt := range []struct {
 		scenario
 		want bool // the operation succeeds
@@ -104,6 +107,17 @@ func TestAgreed(t *testing.T) {
 			{"files.exec", "out/d/x"},
 			{"commands.deny", "out/d/x/f"},
 		}, Ops: []oracle.Op{{Do: "exec", Path: "out/d/x/f"}}}, false},
+		// What is hidden is hidden where a second mount shows it, too.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"file", "proj/d/secret", ""},
+			{"dir", "out/d", ""},
+			{"bind", "out/d", "proj/d"},
+		}, Rules: []rule{
+			{"files.write", "proj"},
+			{"files.write", "out"},
+			{"files.hide", "proj/d/secret"},
+		}, Ops: []oracle.Op{{Do: "read", Path: "out/d/secret"}}}, false},
 	} {
 		o, err := c.run(tt.scenario)
 		if err != nil || len(o.Results) != 1 {

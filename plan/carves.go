@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +64,23 @@ func (c *compiler) patterns() error {
 		}
 	}
 	c.plan.Carves = out
+	c.otherMounts()
 	return c.otherNames()
+}
+
+// otherMounts carves out what is carved out where another mount shows it as well.
+func (c *compiler) otherMounts() {
+	for _, cv := range c.plan.Carves {
+		if !cv.Open() || cv.Glob {
+			continue
+		}
+		for _, path := range c.namesOf(cv.Path)[1:] {
+			cv.Path, cv.Reached, cv.Copy = path, c.reached(path), false
+			if cv.Open() && !slices.Contains(c.plan.Carves, cv) {
+				c.plan.Carves = append(c.plan.Carves, cv)
+			}
+		}
+	}
 }
 
 // otherNames carves out every other name, in a write tree, of a file that is
