@@ -107,6 +107,17 @@ func TestAgreed(t *testing.T) {
 			{"files.exec", "out/d/x"},
 			{"commands.deny", "out/d/x/f"},
 		}, Ops: []oracle.Op{{Do: "exec", Path: "out/d/x/f"}}}, false},
+		// A write tree stays one, although something in it is denied.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"dir", "out/d", ""},
+			{"dir", "out/d/n0", ""},
+			{"bind", "proj/d", "out/d"},
+			{"file", "out/d/n0/f", ""},
+		}, Rules: []rule{
+			{"files.write", "out/d/n0"},
+			{"commands.deny", "out/d/n0/f"},
+		}, Ops: []oracle.Op{{Do: "create", Path: "out/d/n0/new"}}}, true},
 		// What is hidden is hidden where a second mount shows it, too.
 		{scenario{Mounts: true, Nodes: []node{
 			{"dir", "proj/d", ""},

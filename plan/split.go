@@ -110,7 +110,8 @@ func (c *compiler) isDenied(g Grant) bool {
 func (c *compiler) omit(path string, omit map[string]map[string]bool) {
 	for path != "/" {
 		dir := filepath.Dir(path)
-		if a, why := c.plan.explain(c.view, dir); len(why) == 0 || a&Write != 0 {
+		// By another mount's path the flags are those of the rest, but the grant is the one.
+		if a, why := c.plan.explain(c.view, dir); len(why) == 0 || a&Write != 0 || why[0].Access&Write != 0 {
 			return
 		}
 		if omit[dir] == nil {
