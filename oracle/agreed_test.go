@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"slices"
 	"testing"
 
 	"jail/oracle"
@@ -9,9 +10,6 @@ import (
 // TestAgreed are the cases that TestOracle has found, and what is right.
 func TestAgreed(t *testing.T) {
 	c := newCourt(t)
-	if !c.binds {
-		t.Log("no bind mounts here: some cases are of other trees")
-	}
 	for i, tt := range []struct {
 		scenario
 		want bool // the operation succeeds
@@ -130,6 +128,9 @@ func TestAgreed(t *testing.T) {
 			{"files.hide", "proj/d/secret"},
 		}, Ops: []oracle.Op{{Do: "read", Path: "out/d/secret"}}}, false},
 	} {
+		if !c.binds && slices.ContainsFunc(tt.Nodes, func(n node) bool { return n.Kind == "bind" }) {
+			continue
+		}
 		o, err := c.run(tt.scenario)
 		if err != nil || len(o.Results) != 1 {
 			t.Errorf("%d: %s %v", i, o.Refused, err)

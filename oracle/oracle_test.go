@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"jail/internal/testenv"
-	"jail/landlock"
 	"jail/oracle"
 )
 
@@ -21,12 +19,6 @@ var count = flag.Int("ops", 3000, "how many operations TestOracle tries")
 // trees under random rules, with all layers and without mounts, and with no
 // supervisor: what is written is not executed at all.
 func TestOracle(t *testing.T) {
-	abi, fact := landlock.Probe()
-	var err error
-	if !fact.OK || abi < 3 {
-		err = fmt.Errorf("Landlock %d: %s", abi, fact.Why)
-	}
-	testenv.Need(t, "landlock", err)
 	c := newCourt(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d, bind mounts: %t", seed, c.binds)

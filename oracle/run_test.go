@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jail/internal/testenv"
+	"jail/landlock"
 	"jail/launch"
 	"jail/oracle"
 )
@@ -141,6 +143,13 @@ type court struct {
 
 func newCourt(t *testing.T) court {
 	t.Helper()
+	abi, fact := landlock.Probe()
+	var missing error
+	if !fact.OK || abi < 3 {
+		missing = fmt.Errorf("version %d: %s", abi, fact.Why)
+	}
+	testenv.Need(t, "landlock", missing)
+	testenv.Need(t, "userns", exec.Command("unshare", "-Umpr", "--fork", "true").Run())
 	home, err := os.UserHomeDir()
 	if err == nil {
 		home, err = filepath.EvalSymlinks(home)
