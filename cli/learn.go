@@ -119,7 +119,7 @@ func (a app) watchLesson(l *lesson) (err error) {
 	l.places = placesOf(l.base.Home, l.base.Tree.Root)
 	l.learner = advice.NewLearner(l.base, l.places)
 	fmt.Fprintln(a.stderr, "jail: note: learning: the command may read, write and execute nearly everything of yours; only what is hidden or protected, and what seccomp refuses, stays closed")
-	l.status, err = launch.Run(l.base.Permissive(own), cmd.Path, l.argv, launch.Options{See: l.see, Built: l.built, Stdout: os.Stderr})
+	l.status, err = launch.Watch(l.base.Permissive(own), cmd.Path, l.argv, launch.Watcher{See: l.see, Built: l.built, Stdout: os.Stderr})
 	return err
 }
 

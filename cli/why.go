@@ -117,7 +117,7 @@ func (a app) watched(o options, argv []string, w *watcher) (status int, err erro
 		return 0, err
 	}
 	w.places = placesOf(p.Home, p.Tree.Root)
-	return launch.Run(p, cmd.Path, argv, launch.Options{See: w.see, Stdout: os.Stderr})
+	return launch.Watch(p, cmd.Path, argv, launch.Watcher{See: w.see, Stdout: os.Stderr})
 }
 
 // placesOf knows the secrets of the default profile, whichever profiles are in use.

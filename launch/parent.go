@@ -18,9 +18,9 @@ import (
 // supervised starts the command in namespaces of its own and waits for it. The
 // parent stays outside: its only tasks are to pass signals on, to return the
 // status, and to remove the private directories.
-func supervised(p plan.Plan, path string, argv []string, o Options) (status int, err error) {
+func supervised(p plan.Plan, path string, argv []string, o Options, w Watcher) (status int, err error) {
 	// The stage gets ready while its order is made.
-	stage, err := startStage(p, o.Stdout)
+	stage, err := startStage(p, w.Stdout)
 	if err != nil {
 		return 0, err
 	}
@@ -59,9 +59,9 @@ func supervised(p plan.Plan, path string, argv []string, o Options) (status int,
 	order := order{Layout: layout, Cwd: p.Cwd, Ruleset: landlock.Compile(inside, p.ABI), Steps: s, Verbose: o.Verbose, KeepRunning: o.KeepRunning}
 	if seals != nil {
 		seals.plan = inside
-		if o.See != nil {
-			seals.tracer = trace.New(func(c trace.Call) { o.See(inside, c) })
-			seals.tracer.Inner = o.Built
+		if w.See != nil {
+			seals.tracer = trace.New(func(c trace.Call) { w.See(inside, c) })
+			seals.tracer.Inner = w.Built
 			defer seals.tracer.Wait()
 		}
 		artifacts := landlock.Compile(inside.ForArtifacts(), p.ABI)

@@ -20,13 +20,6 @@ type Options struct {
 	// KeepRunning waits, after the command has ended, until whatever it left
 	// running has ended too, instead of ending it.
 	KeepRunning bool
-	// See is told of every system call of the jail, with the plan as the jail sees
-	// the file system. Nil: nothing is traced.
-	See func(inside plan.Plan, c trace.Call)
-	// Built tells See of the programs that would be sealed, and of what they start.
-	Built func(path string) bool
-	// Stdout is the command's; nil: this process's own.
-	Stdout *os.File
 }
 
 // Probe asks the kernel what each layer can do here.
@@ -46,11 +39,8 @@ func Run(p plan.Plan, path string, argv []string, o Options) (status int, err er
 	if err := p.Enforceable(); err != nil {
 		return 0, err
 	}
-	if p.Traced = o.See != nil; p.Traced && !p.Mounts {
-		return 0, &plan.Problem{What: "without mounts jail becomes the command, and nobody is there to trace it", Hint: "leave the waiver out, where namespaces can be made"}
-	}
 	if p.Mounts {
-		return supervised(p, path, argv, o)
+		return supervised(p, path, argv, o, Watcher{})
 	}
 	p, env, _, err := makeReady(p)
 	if err != nil {
@@ -65,6 +55,30 @@ func Run(p plan.Plan, path string, argv []string, o Options) (status int, err er
 		return 0, err
 	}
 	return 0, startProblem(s, s.Exec())
+}
+
+// Watcher is told what a run does.
+type Watcher struct {
+	// See is told of every system call of the jail, with the plan as the jail sees
+	// the file system. Nil: nothing is traced.
+	See func(inside plan.Plan, c trace.Call)
+	// Built tells See of the programs that would be sealed, and of what they start.
+	Built func(path string) bool
+	// Stdout is the command's; nil: this process's own.
+	Stdout *os.File
+}
+
+// Watch is Run with a watcher. It needs the mounts layer: without it nobody is left
+// to watch.
+func Watch(p plan.Plan, path string, argv []string, w Watcher) (status int, err error) {
+	if err := p.Enforceable(); err != nil {
+		return 0, err
+	}
+	if !p.Mounts {
+		return 0, &plan.Problem{What: "without mounts jail becomes the command, and nobody is there to watch it", Hint: "leave the waiver out, where namespaces can be made"}
+	}
+	p.Traced = true
+	return supervised(p, path, argv, Options{}, w)
 }
 
 // steps is what is put on the command, but for Landlock's ruleset.

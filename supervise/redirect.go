@@ -130,6 +130,8 @@ func (s *server) untraceable(c call, err error) {
 	switch {
 	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.ENOENT):
 		return
+	case errors.Is(err, unix.EPERM) && !s.listener.Valid(c.id):
+		return // another thread has executed something: ptrace(2) says so of one that is ending
 	case errors.Is(err, unix.EMFILE): // it has been told
 		return
 	}

@@ -27,11 +27,11 @@ func (s *server) attached(n *seccomp.Notification) bool {
 // turnTraced is turn for a task that has its tracer already.
 func (s *server) turnTraced(c call, runner *os.File, o *order) error {
 	fd, err := s.listener.Give(c.id, int(runner.Fd()))
-	if err != nil {
-		return fmt.Errorf("giving the runner: %w", err)
+	if err == nil {
+		err = s.expect(c.task, fd, o)
 	}
-	if err := s.expect(c.task, fd, o); err != nil {
-		s.refuse(c.id, unix.EACCES) // it has ended
+	if err != nil {
+		s.refuse(c.id, errno(err))
 		return err
 	}
 	s.Tracer.Turn(int(c.task), trace.Execveat{

@@ -66,8 +66,11 @@ func resolve(task int, dir int32, name string, follow bool) (string, bool) {
 	if real, ok := lookup(root, name, follow); ok {
 		return real, true
 	}
-	if real, ok := lookup(root, path.Dir(strings.TrimRight(name, "/")), true); ok {
-		return path.Join(real, path.Base(name)), true
+	// Not path.Dir, which takes ".." after a link for the link's own parent.
+	trimmed := strings.TrimRight(name, "/")
+	i := strings.LastIndexByte(trimmed, '/')
+	if real, ok := lookup(root, trimmed[:i+1], true); i >= 0 && ok {
+		return path.Join(real, trimmed[i+1:]), true
 	}
 	return path.Clean(name), true
 }
