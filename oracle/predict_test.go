@@ -21,6 +21,7 @@ type predictor struct {
 	mounts   []string // where mounts begin
 	points   []place  // the same
 	reopened []plan.Reopened
+	binds    int // so many of the mounts are the host's
 }
 
 // place is a name in a directory, by whatever path the directory is reached: where
@@ -37,7 +38,7 @@ func placeOf(path string) place {
 }
 
 func newPredictor(p plan.Plan, binds []string) predictor {
-	out := predictor{plan: p, mounts: binds}
+	out := predictor{plan: p, mounts: binds, binds: len(binds)}
 	for _, m := range binds {
 		out.points = append(out.points, placeOf(m))
 	}
@@ -141,7 +142,7 @@ func (p predictor) holds(path string) bool {
 	if slices.Contains(p.points, placeOf(path)) {
 		return true
 	}
-	for _, m := range p.mounts {
+	for _, m := range p.mounts[p.binds:] { // those of the host move with the directory
 		if within(m, path) {
 			return true
 		}
