@@ -32,7 +32,7 @@ func artifactsOf(p plan.Plan) reportArtifacts {
 		Guides: each(p.Guides, func(g rules.Guide) reportRule { return reportRule{strings.Join(g.Match, " "), g.From.String()} }),
 	}
 	if !p.Mounts {
-		r.Why = append(r.Why, "without mounts there is no supervisor, and nothing is sealed")
+		r.Why = append(r.Why, "without mounts there is no supervisor: nothing is sealed, no guide is given")
 	}
 	for name, c := range map[string]rules.Choice{"run": a.Run, "libraries": a.Libraries, "network": a.Network} {
 		if c.Off {

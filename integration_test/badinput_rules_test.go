@@ -122,17 +122,19 @@ func TestBadInputText(t *testing.T) {
 	})
 }
 
-// What this version can't enforce is refused, not passed over.
-func TestBadInputNotYet(t *testing.T) {
+// What a rule can't mean is refused, not passed over.
+func TestBadInputMeaning(t *testing.T) {
 	for rules, want := range map[string]string{
 		"[commands]\ndeny = [\"no-such-command\"]\n":              `"no-such-command": no such command in PATH`,
 		"[commands]\nallow = []\n":                                "commands.allow is empty",
 		"[commands]\nallow = [\"/usr/bin\"]\n":                    `"/usr/bin" is a directory, no command`,
 		"[commands]\nallow = [\"cat\"]\ndeny = [\"/bin/cat\"]\n":  `"/bin/cat" is denied, and is the same file as "cat"`,
-		"[[guide]]\nmatch = \"git push\"\nmessage = \"no\"\n":     "guide: not yet",
-		"[artifact]\nrun = \"seal\"\n":                            `artifact.run = "seal": not yet`,
-		"[artifact]\nnetwork = false\n":                           "artifact.network: not yet",
-		"[network]\nunix = [\"/run/x\"]\n":                        "network.unix as a list: not yet",
+		"[[guide]]\nmatch = \"/bin/git\"\nmessage = \"no\"\n":     `guide.match: "/bin/git" is a path`,
+		"[artifact]\nwrite = [\"~/nowhere\"]\n":                   `"~/nowhere" does not exist`,
+		"[artifact]\nwrite = [\"/etc\"]\n":                        `artifacts can't be given "/etc"`,
+		"[artifact]\nlimits = { cpu = 0 }\n":                      "artifact.limits.cpu: must be at least 1",
+		"[network]\nunix = [\"/definitely/not/there\"]\n":         `"/definitely/not/there" does not exist`,
+		"[network]\nunix = [\"/etc/passwd\"]\n":                   `"/etc/passwd" is no socket`,
 		"[[command]]\nname = \"git\"\nsha256 = \"abc\"\n":         `"abc" is no SHA-256 digest`,
 		"[artifact]\nrun = \"yes\"\n":                             `artifact.run: "yes" is not known`,
 		"[[guide]]\nmatch = \"\"\nmessage = \"no\"\n":             "match",
