@@ -187,8 +187,8 @@ func evPlain(w *testenv.World, s string) string {
 }
 
 // evVaries names files whose names tell their content or the time, and jail's own
-// of what it has sealed.
-const evVaries = `/[^/]*\.git/(.*/)?objects/|/\.local(/state(/jail(/.*)?)?)?$`
+// of what it has sealed, and of projects inside others (without mounts).
+const evVaries = `/[^/]*\.git/(.*/)?objects/|/\.local(/state(/jail(/.*)?)?)?$|/\.config(/jail(/roots)?)?$`
 
 // evFiles lists all files below root with their modes.
 func evFiles(t testing.TB, root, ignore string) []string {

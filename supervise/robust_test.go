@@ -133,7 +133,8 @@ int main() {
 	printf("%d %d\n", ran > 0, refused > 0);
 }
 E
-gcc -o /dev/shm/r$$ -pthread -x c r.c && /dev/shm/r$$; rm -f /dev/shm/r$$`
+exe=$(mktemp /dev/shm/race.XXXXXXXX)
+gcc -o $exe -pthread -x c r.c && $exe; rm -f $exe`
 	// hello says so when it runs.
 	c.want(c.shell(hello, race), "1 1\n")
 }
