@@ -55,7 +55,7 @@ generated: ## the manual page, completions and schema in packaging, after a chan
 	$(GO) test ./cli -run TestPackaged -update
 
 oracle: ## N random operations under random rules: the plan against the kernel
-	$(GO) test ./oracle -run TestOracle -count=1 -timeout 0 -v -ops $(N)
+	$(GO) test ./oracle -run TestOracle -count=1 -timeout 0 -v -seed 0 -ops $(N)
 
 fuzz: ## each fuzz target for FUZZTIME
 	scripts/fuzz $(FUZZTIME)

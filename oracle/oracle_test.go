@@ -13,18 +13,26 @@ import (
 	"jail/oracle"
 )
 
-var count = flag.Int("ops", 3000, "how many operations TestOracle tries")
+var (
+	count = flag.Int("ops", 3000, "how many operations TestOracle tries")
+	// A test that every change has to pass asks the same each time; what is new is
+	// found by make oracle.
+	seeded = flag.Uint64("seed", 20261129, "what is random comes from this; 0: from chance")
+)
 
 // TestOracle: what a plan says and what the kernel does are the same, on random
 // trees under random rules, with all layers and without mounts, and with no
 // supervisor: what is written is not executed at all.
 func TestOracle(t *testing.T) {
 	c := newCourt(t)
-	seed := rand.Uint64()
+	seed, workers := *seeded, 2
+	if seed == 0 {
+		seed, workers = rand.Uint64(), runtime.NumCPU()
+	}
 	t.Logf("seed %d, bind mounts: %t", seed, c.binds)
 	tally := tally{seen: map[string]int{}}
 	var wg sync.WaitGroup
-	for i := range runtime.NumCPU() {
+	for i := range workers {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(i)))
 			for tally.more() {

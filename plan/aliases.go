@@ -21,6 +21,12 @@ func (p piece) overlaps(q piece) bool {
 	return p.major == q.major && p.minor == q.minor && (within(p.path, q.path) || within(q.path, p.path))
 }
 
+// holds tells whether q lies inside of p, and in the tree where it lies in the file
+// system.
+func (p piece) holds(q piece) bool {
+	return within(q.seen, p.seen) && filepath.Join(p.path, strings.TrimPrefix(q.seen, p.seen)) == q.path
+}
+
 // aliases refuses a write tree and an exec tree that show one directory through
 // two mounts, or through an overlay and one of its layers.
 func (c *compiler) aliases() error {
@@ -64,8 +70,9 @@ func (c *compiler) readMounts() error {
 func overlap(ws, xs []piece) (w, x piece, found bool) {
 	for _, w := range ws {
 		for _, x := range xs {
-			// One inside the other is no alias: the proof has looked at that.
-			if w.overlaps(x) && !within(w.seen, x.seen) && !within(x.seen, w.seen) {
+			// One inside the other is no alias: the proof has looked at that. A mount may
+			// show it in another place inside, too.
+			if w.overlaps(x) && !w.holds(x) && !x.holds(w) {
 				return w, x, true
 			}
 		}
