@@ -3,6 +3,7 @@ package integration_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"jail/internal/testenv"
 )
@@ -27,10 +28,13 @@ func TestPtyInterruptOnce(t *testing.T) {
 		p := ptyShell(t, jail)
 		p.line(`$J bash -c 'trap "echo interru""pted" INT; echo sta''rted; for i in 1 2; do read -r x; echo li""ne $x; done; sleep 0.3; echo fini''shed'`)
 		p.expect(`started`)
+		// Bash keeps a signal that arrives just before it reads until it has read.
+		time.Sleep(300 * time.Millisecond)
 		p.keys("\x03")
 		p.expect(`interrupted`)
 		p.line("a")
 		p.expect(`line a`)
+		time.Sleep(300 * time.Millisecond)
 		p.keys("\x03")
 		p.expect(`interrupted`)
 		p.line("b")

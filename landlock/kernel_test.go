@@ -65,8 +65,8 @@ func TestAccessIsTheKernelsTruth(t *testing.T) {
 			t.Fatal(listing(base))
 		}
 	}
-	if split[false] < 5 || split[true] < 2 {
-		t.Errorf("few grants are split: %v", split)
+	if split[false] < 1 || split[true] < 1 {
+		t.Errorf("grants are all split, or none: %v", split)
 	}
 	for _, a := range []string{"none", "read", "read+write", "read+exec"} {
 		if seen[a] < 5 {
