@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"jail/trace"
 )
 
 // task is a thread of the jail, by its number outside. What is read of it is
@@ -17,32 +17,13 @@ type task int
 func (t task) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", int(t), name) }
 
 // read fills b from the task's memory, as far as it goes.
-func (t task) read(b []byte, at uint64) (int, error) {
-	local := []unix.Iovec{{Base: &b[0]}}
-	local[0].SetLen(len(b))
-	return unix.ProcessVMReadv(int(t), local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0)
-}
+func (t task) read(b []byte, at uint64) (int, error) { return trace.ReadMemory(int(t), b, at) }
 
 // maxWord bounds what is read to compare it with a word of a rule.
 const maxWord = 4096
 
-// text reads a string that ends in NUL, up to limit bytes. A read does not
-// cross into a page that may not be there.
-func (t task) text(at uint64, limit int) (string, error) {
-	var out []byte
-	for len(out) < limit {
-		page := make([]byte, min(256, 4096-at%4096))
-		n, err := t.read(page, at)
-		if err != nil {
-			return "", err
-		}
-		if i := bytes.IndexByte(page[:n], 0); i >= 0 {
-			return string(append(out, page[:i]...)), nil
-		}
-		out, at = append(out, page[:n]...), at+uint64(n)
-	}
-	return "", unix.ENAMETOOLONG
-}
+// text reads a string that ends in NUL, up to limit bytes.
+func (t task) text(at uint64, limit int) (string, error) { return trace.Text(int(t), at, limit) }
 
 // words reads up to n strings of an array that ends in a null pointer.
 func (t task) words(at uint64, n int) []string {

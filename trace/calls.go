@@ -198,7 +198,7 @@ func addressOf(c Call) []Use {
 		u = Use{Op: "bind", Want: Bind}
 	}
 	b := make([]byte, min(max(c.Args[2], 2), 128))
-	if n := read(c.Task, b, c.Args[1]); n < 4 {
+	if n, _ := ReadMemory(c.Task, b, c.Args[1]); n < 4 {
 		return nil
 	}
 	switch family := int(b[0]) | int(b[1])<<8; {

@@ -13,32 +13,35 @@ import (
 
 func proc(task int, name string) string { return fmt.Sprintf("/proc/%d/%s", task, name) }
 
-// read fills b from a task's memory, as far as it goes.
-func read(task int, b []byte, at uint64) int {
+// ReadMemory fills b from a task's memory, as far as it goes (process_vm_readv(2)).
+func ReadMemory(task int, b []byte, at uint64) (int, error) {
 	local := []unix.Iovec{{Base: &b[0]}}
 	local[0].SetLen(len(b))
-	n, err := unix.ProcessVMReadv(task, local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0)
-	if err != nil {
-		return 0
-	}
-	return n
+	return unix.ProcessVMReadv(task, local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0)
 }
 
-// text reads a path. A read does not cross into a page that may not be there.
-func text(task int, at uint64) (string, bool) {
+// Text reads a string that ends in NUL, up to limit bytes. A read does not cross
+// into a page that may not be there. ENAMETOOLONG: there was no NUL.
+func Text(task int, at uint64, limit int) (string, error) {
 	var out []byte
-	for at != 0 && len(out) < unix.PathMax {
+	for len(out) < limit {
 		page := make([]byte, min(256, 4096-at%4096))
-		n := read(task, page, at)
-		if n == 0 {
-			return "", false
+		n, err := ReadMemory(task, page, at)
+		if err != nil {
+			return "", err
 		}
 		if i := bytes.IndexByte(page[:n], 0); i >= 0 {
-			return string(append(out, page[:i]...)), true
+			return string(append(out, page[:i]...)), nil
 		}
 		out, at = append(out, page[:n]...), at+uint64(n)
 	}
-	return "", false
+	return "", unix.ENAMETOOLONG
+}
+
+// text reads a path.
+func text(task int, at uint64) (string, bool) {
+	s, err := Text(task, at, unix.PathMax)
+	return s, err == nil && at != 0
 }
 
 // resolve is the real path, in the task's view, of what it calls name; of what
