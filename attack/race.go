@@ -51,7 +51,7 @@ func swapped(w World, target string, honest func() error, try func(name string) 
 	if err := errors.Join(honest(), unix.Symlink(target, w.in("other"))); err != nil {
 		return fmt.Errorf("nothing to swap: %v", err)
 	}
-	swaps, stop := swapper(w.in("honest"), w.in("other"))
+	swaps, stop := Swapper(w.in("honest"), w.in("other"))
 	var met, refused int
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
 		won, err := try(w.in("honest"))
@@ -75,8 +75,8 @@ func swapped(w World, target string, honest func() error, try func(name string) 
 	return unix.EACCES
 }
 
-// swapper exchanges two names until it is told to stop.
-func swapper(a, b string) (swaps *int, stop func()) {
+// Swapper exchanges two names until it is told to stop.
+func Swapper(a, b string) (swaps *int, stop func()) {
 	swaps = new(int)
 	quit, done := make(chan bool), make(chan bool)
 	go func() {

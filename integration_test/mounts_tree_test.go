@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"jail/attack"
 	"jail/internal/testenv"
 )
 
@@ -173,7 +174,7 @@ func TestMountsSwappedWhileStarting(t *testing.T) {
 				must(t, tt.other(w, other))
 				started, refused := 0, 0
 				for end := time.Now().Add(4 * time.Second); time.Now().Before(end); {
-					swaps, stop := swapper(tree, other)
+					swaps, stop := attack.Swapper(tree, other)
 					r := mtRun(t, w, []string{"--write", tree}, `cat $1/honest; cat $1/id_test; cat $2/id_test $2/honest; echo x > $1/made; echo end`, tree, other)
 					stop()
 					_ = swaps
@@ -209,7 +210,7 @@ func TestMountsRefusedLeavesNothing(t *testing.T) {
 	w := testenv.NewWorld(t)
 	tree, other := filepath.Join(w.Home, "tree"), filepath.Join(w.Home, "other")
 	must(t, errors.Join(os.Mkdir(tree, 0o755), os.Mkdir(other, 0o755)))
-	_, stop := swapper(tree, other)
+	_, stop := attack.Swapper(tree, other)
 	refused := 0
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end) && refused < 5; {
 		if r := mtRun(t, w, []string{"--write", tree}, `:`); r.Status == 125 {

@@ -98,23 +98,3 @@ func readSome(path string) error {
 	_, err = io.ReadAtLeast(f, make([]byte, 64), 1)
 	return err
 }
-
-// swapper exchanges two names until it is told to stop.
-func swapper(a, b string) (swaps *int, stop func()) {
-	swaps = new(int)
-	quit, done := make(chan bool), make(chan bool)
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case <-quit:
-				return
-			default:
-			}
-			if unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE) == nil {
-				*swaps++
-			}
-		}
-	}()
-	return swaps, func() { close(quit); <-done }
-}
