@@ -2,8 +2,8 @@ package plan
 
 import "encoding/json"
 
-// wire is a Plan as it travels to the stage: the grants are not exported, so
-// that nobody makes a plan but Compile; they must survive the journey.
+// wire is a Plan in words, for tests of what enforces one: the grants are not exported,
+// so that nobody makes a plan but Compile. The stage gets only what was compiled of it.
 type wire struct {
 	Plan   plain
 	Grants []Grant
