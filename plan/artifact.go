@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -132,14 +131,6 @@ func (a Artifacts) Denies(path string) (NeverSealed, bool) {
 		}
 	}
 	return NeverSealed{}, false
-}
-
-// Drops tells whether artifacts do not get an environment variable.
-func (a Artifacts) Drops(name string) bool {
-	return slices.ContainsFunc(a.Drop, func(pattern string) bool {
-		ok, err := path.Match(pattern, name)
-		return ok && err == nil
-	})
 }
 
 // Supervised tells whether the run needs a supervisor: to seal, to advise, to
