@@ -222,18 +222,15 @@ func (s *seals) refuse(sum seal.Digest, size int64) error {
 }
 
 func (s *seals) program(r supervise.Request) (string, error) {
-	if d, ok := s.plan.Artifacts.Denies(r.Path); ok {
-		s.record(r, seal.Sealed{}, "refused", d.At.String())
-		return "", refusedFile(r, fmt.Sprintf("[artifact] deny at %s", d.At))
-	}
-	if err := s.open(); err != nil {
-		return "", err
-	}
-	sealed, err := s.run.Program(r.File, r.Path)
-	return s.answer(r, sealed, err)
+	return s.sealed(r, func() (seal.Sealed, error) { return s.run.Program(r.File, r.Path) })
 }
 
 func (s *seals) library(r supervise.Request) (string, error) {
+	return s.sealed(r, func() (seal.Sealed, error) { return s.run.Library(r.File) })
+}
+
+// sealed has a file sealed, unless a rule says that it never is.
+func (s *seals) sealed(r supervise.Request, make func() (seal.Sealed, error)) (string, error) {
 	if d, ok := s.plan.Artifacts.Denies(r.Path); ok {
 		s.record(r, seal.Sealed{}, "refused", d.At.String())
 		return "", refusedFile(r, fmt.Sprintf("[artifact] deny at %s", d.At))
@@ -241,7 +238,7 @@ func (s *seals) library(r supervise.Request) (string, error) {
 	if err := s.open(); err != nil {
 		return "", err
 	}
-	sealed, err := s.run.Library(r.File)
+	sealed, err := make()
 	return s.answer(r, sealed, err)
 }
 
