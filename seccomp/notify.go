@@ -1,8 +1,6 @@
 package seccomp
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"unsafe"
 
@@ -39,34 +37,8 @@ func NewListener(f *os.File) Listener {
 // Close lets every waiting and every later call fail with ENOSYS.
 func (l Listener) Close() error { return l.file.Close() }
 
-// ErrGone says that nobody is left who could call.
-var ErrGone = errors.New("all filtered processes have ended")
-
-// Receive waits for the next call. The kernel wants the space empty.
-func (l Listener) Receive(n *Notification) error {
-	for {
-		// Before Linux 6.11 receiving does not notice that all have ended.
-		poll := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
-		if _, err := unix.Poll(poll, -1); err != nil && err != unix.EINTR {
-			return fmt.Errorf("waiting for a notification: %w", err)
-		}
-		switch {
-		case poll[0].Revents&unix.POLLIN != 0:
-		case poll[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0:
-			return ErrGone
-		default:
-			continue
-		}
-		*n = Notification{}
-		switch err := l.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)); err {
-		case nil:
-			return nil
-		case unix.EINTR, unix.ENOENT: // ENOENT: it was killed before it was taken
-		default:
-			return fmt.Errorf("receiving a notification: %w", err)
-		}
-	}
-}
+// FD is the descriptor, to receive from: a Notification is what the kernel fills in.
+func (l Listener) FD() int { return l.fd }
 
 // Valid tells whether the call still waits. What was read under the thread's
 // number before may be another's if it does not.

@@ -60,7 +60,14 @@ func (s *server) upgradable(f *file, path string) bool {
 // path, as a neighbour of a program that found it there, or by a program that
 // asked for its own name: that means the file it was made of, as it is now.
 func (s *server) executable(c call, path string) {
-	if s.Program == nil || !strings.HasPrefix(path, s.Runs+"/") || s.isOrdered(c, path) {
+	if !strings.HasPrefix(path, s.Runs+"/") {
+		if s.always(c, path) {
+			s.attendant.remember(c.path)
+		}
+		s.pass(c.id)
+		return
+	}
+	if s.Program == nil || s.isOrdered(c, path) {
 		s.pass(c.id)
 		return
 	}
@@ -135,15 +142,17 @@ func (s *server) guided(c call, path string) bool {
 		return false
 	}
 	for _, g := range s.Guides {
-		if g.Words[0] != filepath.Base(path) && g.Words[0] != filepath.Base(c.path) {
-			continue
-		}
-		if g.matches(c.task.words(c.argv, len(g.Words))) {
+		if g.names(c, path) && g.matches(c.task.words(c.argv, len(g.Words))) {
 			s.work.Go(func() { s.say(c, g.Refusal) })
 			return true
 		}
 	}
 	return false
+}
+
+// names tells whether the guide is for a program of this name.
+func (g Guide) names(c call, path string) bool {
+	return g.Words[0] == filepath.Base(path) || g.Words[0] == filepath.Base(c.path)
 }
 
 // matches compares what follows the name.

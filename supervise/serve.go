@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -16,11 +15,12 @@ import (
 // server answers the calls of one jail.
 type server struct {
 	Options
-	listener seccomp.Listener
-	root     int                   // the jail's root directory; no call that changes it is left
-	runner   atomic.Pointer[inode] // nil before the first is given
-	mark     uint64                // the hard RLIMIT_LOCKS of what is in the artifact domain
-	limit    uint64                // and of what is not
+	listener  seccomp.Listener
+	attendant attendant
+	root      int                   // the jail's root directory; no call that changes it is left
+	runner    atomic.Pointer[inode] // nil before the first is given
+	mark      uint64                // the hard RLIMIT_LOCKS of what is in the artifact domain
+	limit     uint64                // and of what is not
 
 	mu     sync.Mutex
 	orders map[sent]*order
@@ -46,7 +46,7 @@ const (
 // it can't go on; the listener must then be closed, so that calls fail.
 func Serve(listener seccomp.Listener, o Options) error {
 	s := &server{
-		Options: o, listener: listener, root: -1,
+		Options: o, listener: listener, attendant: newAttendant(listener, o), root: -1,
 		orders: map[sent]*order{}, given: map[int]*order{}, said: map[string]bool{},
 		tracers: make(chan struct{}, maxTracers), connects: make(chan struct{}, maxConnects),
 	}
@@ -68,11 +68,12 @@ func Serve(listener seccomp.Listener, o Options) error {
 func (s *server) loop() error {
 	n := new(seccomp.Notification)
 	for {
-		if err := s.listener.Receive(n); err != nil {
-			if errors.Is(err, seccomp.ErrGone) {
-				return nil
-			}
-			return err
+		switch err := s.attendant.next(n); err {
+		case nil:
+		case errGone:
+			return nil
+		default:
+			return fmt.Errorf("receiving a notification: %w", err)
 		}
 		if s.root < 0 {
 			s.root, _ = unix.Open(task(n.PID).proc("root"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
