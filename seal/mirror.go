@@ -49,8 +49,18 @@ type folder struct {
 	name     string // where it is, below the run's home
 	seen     fileID // the original's state when its names were last read
 	trusted  bool   // seen tells later changes
+	listed   listing
 	entries  map[string]entry
 }
+
+// listing says whether the jail may list a directory. It is asked once.
+type listing int
+
+const (
+	unasked listing = iota
+	listable
+	hidden
+)
 
 // entry is one name in a folder: a folder, a seal, or else a link.
 type entry struct {
@@ -228,11 +238,10 @@ func (r *Run) Original(sealed string) (string, bool) {
 // what is gone. An unchanged directory costs one open. except is the name that
 // becomes something else than a link.
 func (m *mirror) refresh(at *folder, except string) error {
-	o := m.run.Options
-	if o.MayList == nil || !o.MayList(at.original) {
+	if !m.mayList(at) {
 		return nil
 	}
-	dir, err := openDir(o.Root, at.original)
+	dir, err := openDir(m.run.Options.Root, at.original)
 	if err != nil {
 		return nil // gone, or not a directory any more: what is linked stays
 	}
@@ -244,6 +253,16 @@ func (m *mirror) refresh(at *folder, except string) error {
 	err = m.relink(at, names, except)
 	at.trusted = at.trusted && err == nil
 	return err
+}
+
+func (m *mirror) mayList(at *folder) bool {
+	if at.listed == unasked {
+		at.listed = hidden
+		if may := m.run.Options.MayList; may != nil && may(at.original) {
+			at.listed = listable
+		}
+	}
+	return at.listed == listable
 }
 
 // openDir opens a directory of the jail's for listing. Its path was real when the

@@ -107,7 +107,7 @@ func newCell(t testing.TB) *cell {
 	c.Options = Options{
 		Runner: func() (*os.File, error) { return runner, nil }, Runs: c.runs, Program: c.seal, Library: c.seal, Original: func(string) (string, bool) { return "", false },
 		Writable: func(path string) bool { return path == c.work || strings.HasPrefix(path, c.work+"/") },
-		Tell: func(line string) { c.mu.Lock(); defer c.mu.Unlock(); fmt.Fprintln(&c.told, line) },
+		Tell:     func(line string) { c.mu.Lock(); defer c.mu.Unlock(); fmt.Fprintln(&c.told, line) },
 	}
 	return c
 }

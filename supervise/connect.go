@@ -56,11 +56,11 @@ func (s *server) connectTo(id uint64, t task, number int, address []byte) {
 
 // socket is the caller's own, not a copy: what is done to it is done there.
 func (t task) socket(number int) (int, error) {
-	group, err := t.group()
+	leader, err := t.leader()
 	if err != nil {
 		return -1, err
 	}
-	process, err := unix.PidfdOpen(group, 0)
+	process, err := unix.PidfdOpen(int(leader), 0)
 	if err != nil {
 		return -1, err
 	}

@@ -19,7 +19,7 @@ func (s *server) execute(c call) {
 		s.answerRunner(c)
 		return
 	}
-	if c.flags&^(unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW) != 0 {
+	if c.flags&^(unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW) != 0 || s.ordered(&c) {
 		s.pass(c.id)
 		return
 	}
@@ -67,7 +67,7 @@ func (s *server) executable(c call, path string) {
 		s.pass(c.id)
 		return
 	}
-	if s.Program == nil || s.isOrdered(c, path) {
+	if s.Program == nil || s.startsRunner(c) {
 		s.pass(c.id)
 		return
 	}
@@ -108,21 +108,18 @@ func (s *server) denied(c call, path string) bool {
 	return ok
 }
 
-// isOrdered tells whether the call is the redirected one that starts the runner,
-// or the runner's own, for the seal that it was ordered to execute. The
-// interpreter of a script is none of these: a program that was told its own name
-// writes that into scripts.
-func (s *server) isOrdered(c call, path string) bool {
-	if c.path == "" {
-		f, err := c.task.openFD(int(c.dir))
-		if err != nil {
-			return false
-		}
-		defer f.close()
-		return s.isRunnerFile(&f.stat)
+// startsRunner tells whether the call is a redirected one: of a thread beside the
+// first its process is not known (see ordered).
+func (s *server) startsRunner(c call) bool {
+	if c.path != "" {
+		return false
 	}
-	o := s.orderOf(c.task)
-	return o != nil && len(o.Words) == 0 && o.Path == path
+	f, err := c.task.openFD(int(c.dir))
+	if err != nil {
+		return false
+	}
+	defer f.close()
+	return s.isRunnerFile(&f.stat)
 }
 
 func (s *server) isRunnerFile(st *unix.Stat_t) bool {

@@ -13,9 +13,11 @@ import (
 // the nesting of scripts.
 type order struct {
 	runner.Order
-	layer   bool // put on the artifact domain
-	started string
-	depth   int
+	layer bool   // put on the artifact domain
+	life  uint64 // of the process
+	depth int
+	begun bool // the runner has been executed
+	done  bool // and has executed its file
 }
 
 // sent names an order: two threads of a process may execute at the same time, and
@@ -27,11 +29,11 @@ const maxOrders = 4096
 
 // expect records what the process is to run from a descriptor.
 func (s *server) expect(t task, fd int, o *order) error {
-	group, err := t.group()
+	leader, err := t.leader()
 	if err != nil {
 		return err
 	}
-	if o.started, err = task(group).started(); err != nil {
+	if o.life, err = leader.life(); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -39,15 +41,15 @@ func (s *server) expect(t task, fd int, o *order) error {
 	if len(s.orders)+len(s.given) >= maxOrders {
 		s.tidy()
 	}
-	s.orders[sent{group, fd}] = o
+	s.orders[sent{int(leader), fd}] = o
 	return nil
 }
 
 // tidy forgets processes that have ended.
 func (s *server) tidy() {
 	gone := func(pid int, o *order) bool {
-		now, err := task(pid).started()
-		return err != nil || now != o.started
+		now, err := task(pid).life()
+		return err != nil || now != o.life
 	}
 	maps.DeleteFunc(s.orders, func(k sent, o *order) bool { return gone(k.group, o) })
 	maps.DeleteFunc(s.given, gone)
@@ -67,22 +69,56 @@ func (s *server) orderOf(t task) *order {
 	if !s.runs(t) {
 		return nil
 	}
-	started, err := t.started()
+	life, err := t.life()
 	if err != nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.given[int(t)] // a runner has one thread
-	if o == nil || o.started != started {
+	if o == nil || o.life != life {
 		return nil
 	}
 	return o
 }
 
+// ordered tells whether a call is the redirected one that starts a runner, or a
+// runner's own, for the seal that it was ordered to execute. The interpreter of a
+// script is none of these: a program that was told its own name writes that into
+// scripts. What comes from a process of the same number is no matter: the kernel
+// decides on what is left to it.
+func (s *server) ordered(c *call) bool {
+	switch {
+	case c.flags == unix.AT_EMPTY_PATH:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		o := s.orders[sent{int(c.task), int(c.dir)}]
+		return o != nil && once(&o.begun)
+	case c.flags != 0 || c.dir != unix.AT_FDCWD:
+		return false
+	}
+	s.mu.Lock()
+	o := s.given[int(c.task)]
+	s.mu.Unlock()
+	if o == nil || len(o.Words) > 0 {
+		return false
+	}
+	path, err := c.task.text(c.at, unix.PathMax)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return err == nil && path == o.Path && once(&o.done)
+}
+
+// once is true the first time.
+func once(done *bool) bool {
+	first := !*done
+	*done = true
+	return first
+}
+
 // take returns the order of a runner, once.
 func (s *server) take(t task, fd int) *order {
-	started, err := t.started()
+	life, err := t.life()
 	if err != nil {
 		return nil
 	}
@@ -90,7 +126,7 @@ func (s *server) take(t task, fd int) *order {
 	defer s.mu.Unlock()
 	key := sent{int(t), fd}
 	o := s.orders[key]
-	if o == nil || o.started != started {
+	if o == nil || o.life != life {
 		return nil
 	}
 	delete(s.orders, key)

@@ -6,6 +6,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"jail/trace"
 )
@@ -46,13 +49,18 @@ func (t task) words(at uint64, n int) []string {
 	return out
 }
 
-// group returns the number of the process that a thread belongs to.
-func (t task) group() (int, error) {
+// leader returns the process that a thread belongs to, by its first thread.
+func (t task) leader() (task, error) {
+	if fd, err := unix.PidfdOpen(int(t), 0); err == nil { // of no other thread
+		unix.Close(fd)
+		return t, nil
+	}
 	n, err := t.status("Tgid:")
 	if err != nil {
 		return 0, err
 	}
-	return strconv.Atoi(n)
+	group, err := strconv.Atoi(n)
+	return task(group), err
 }
 
 // status returns a field of /proc/TID/status.
@@ -69,18 +77,48 @@ func (t task) status(field string) (string, error) {
 	return "", fmt.Errorf("no %s in %s", field, t.proc("status"))
 }
 
-// started tells processes that had the same number apart: the 22nd field of
-// /proc/PID/stat, the 20th after the name.
-func (t task) started() (string, error) {
+// life tells processes apart that had the same number: by the inode of a pidfd, of
+// which no two have the same since Linux 6.9, or by when they were started.
+func (t task) life() (uint64, error) {
+	fd, err := unix.PidfdOpen(int(t), 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	if !pidfdsDiffer(fd) {
+		return t.started()
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	return st.Ino, err
+}
+
+// pidfdsDiffer tells whether pidfds have inodes of their own: then they have a file
+// system of their own.
+func pidfdsDiffer(fd int) bool {
+	pidfds.Do(func() {
+		var fs unix.Statfs_t
+		pidfds.differ = unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.PID_FS_MAGIC
+	})
+	return pidfds.differ
+}
+
+var pidfds struct {
+	sync.Once
+	differ bool
+}
+
+// started is the 22nd field of /proc/PID/stat, the 20th after the name.
+func (t task) started() (uint64, error) {
 	text, err := os.ReadFile(t.proc("stat"))
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 20 {
-		return "", fmt.Errorf("%s is short", t.proc("stat"))
+		return 0, fmt.Errorf("%s is short", t.proc("stat"))
 	}
-	return fields[19], nil
+	return strconv.ParseUint(fields[19], 10, 64)
 }
 
 // descriptor is the mode and the flags of one of the task's descriptors.
