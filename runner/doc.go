@@ -1,7 +1,7 @@
-// Package runner is what a redirected execve starts: jail's own binary, as far
-// as a constructor in C that runs before the Go runtime. It asks the supervisor
-// what to do, puts on the artifact domain, and executes the sealed file. A
-// program that links this package is a runner.
+// Package runner is what a redirected execve starts: jail's own binary, whose entry
+// point comes before the C library and the Go runtime. It asks the supervisor what
+// to do, puts on the artifact domain, and executes the sealed file. A program that
+// links this package is a runner.
 //
 // # Enforces
 //
@@ -17,5 +17,5 @@
 // # Needs
 //
 // A supervisor that answers. Without one, or started in any other way, the
-// constructor returns at once.
+// program starts as any other.
 package runner

@@ -1,6 +1,11 @@
 package runner
 
-// #include "runner.h"
+/*
+// Nothing that the C library sets up is there yet (runner.c).
+#cgo CFLAGS: -Wall -Wextra -O2 -fno-stack-protector
+#cgo LDFLAGS: -Wl,-e,jailstart
+#include "runner.h"
+*/
 import "C"
 
 import (
