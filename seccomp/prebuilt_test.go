@@ -30,6 +30,20 @@ func networks() []plan.Network {
 	return all
 }
 
+// plans lead to every set of rules: with mounts there is a supervisor that seals,
+// and from ABI 9 on unix sockets are Landlock's.
+func plans() []plan.Plan {
+	var all []plan.Plan
+	for _, n := range networks() {
+		for _, abi := range []int{7, 9} {
+			for _, mounts := range []bool{false, true} {
+				all = append(all, plan.Plan{Network: n, ABI: abi, Mounts: mounts})
+			}
+		}
+	}
+	return all
+}
+
 // libraryVersion is the libseccomp that is linked in. Other versions order the
 // same decisions differently.
 func libraryVersion() string {
@@ -44,12 +58,8 @@ func TestPrebuilt(t *testing.T) {
 		t.Skip("programs are prebuilt for amd64 only")
 	}
 	want := map[string][]byte{}
-	for i, n := range append(networks(), networks()...) {
-		abi := 7
-		if i >= len(networks()) {
-			abi = 9 // unix sockets are Landlock's
-		}
-		rules := seccomp.Compile(plan.Plan{Network: n, ABI: abi})
+	for _, p := range plans() {
+		rules := seccomp.Compile(p)
 		prog, err := seccomp.Assemble(rules)
 		if err != nil {
 			t.Fatal(err)
@@ -101,13 +111,15 @@ func TestProgramIsPrebuilt(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("programs are prebuilt for amd64 only")
 	}
-	rules := seccomp.Compile(plan.Plan{})
-	want, err := os.ReadFile(seccomp.PrebuiltName(rules))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := seccomp.Program(rules)
-	if err != nil || !cmp.Equal(want, got) {
-		t.Errorf("Program did not take the prebuilt one (%v)", err)
+	for _, p := range []plan.Plan{{}, {Mounts: true, ABI: 7}, {Mounts: true, ABI: 9}} {
+		rules := seccomp.Compile(p)
+		want, err := os.ReadFile(seccomp.PrebuiltName(rules))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := seccomp.Program(rules)
+		if err != nil || !cmp.Equal(want, got) {
+			t.Errorf("mounts %v: Program did not take the prebuilt one (%v)", p.Mounts, err)
+		}
 	}
 }
