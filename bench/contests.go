@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"slices"
 )
 
 // contests lists what is compared: start-up, then work of kinds that agents do all day.
@@ -23,7 +24,9 @@ func contests(p place, jail string, rounds int) ([]contest, error) {
 		contender{"jail --waive mounts, git denied", []string{jail, "--waive", "mounts", "--rules", denied, truth}},
 		contender{"jail --waive mounts, 20 commands allowed and locked", []string{jail, "--waive", "mounts", "--rules", allowed, truth}},
 	)}
-	return append([]contest{start}, work(p, jail, max(3, rounds/20))...), nil
+	list := append([]contest{start}, work(p, jail, max(3, rounds/20))...)
+	built, err := builtPrograms(p, jail, max(3, rounds/20))
+	return append(list, built...), err
 }
 
 func starters(jail, exec1, truth string) []contender {
@@ -72,6 +75,32 @@ func work(p place, jail string, rounds int) []contest {
 	}
 	list[0].prepare = func(turn int) error { return p.edit(turn + 1) }
 	return list
+}
+
+// builtPrograms are what only runs sealed: tests are built anew each time, as an
+// agent's are, and one program runs often.
+func builtPrograms(p place, jail string, rounds int) ([]contest, error) {
+	if err := p.buildHello(); err != nil {
+		return nil, err
+	}
+	list := []contest{
+		sealed(jail, "go test, 8 packages, built anew", "go test ./..."),
+		sealed(jail, "100 runs of a program that was built there", "for i in $(seq 100); do ./hello; done"),
+	}
+	if _, err := exec.LookPath("npm"); err == nil {
+		list = append(list, sealed(jail, "npm test, 40 files by node --test", "npm test"))
+	}
+	for i := range list {
+		list[i].rounds = rounds
+	}
+	list[0].prepare = func(turn int) error { return p.edit(turn + 1) }
+	return list, nil
+}
+
+func sealed(jail, name, script string) contest {
+	c := inAndOut(jail, name, script)
+	c.contenders = slices.DeleteFunc(c.contenders, func(d contender) bool { return slices.Contains(d.argv, "--waive") })
+	return c
 }
 
 func inAndOut(jail, name, script string) contest {

@@ -52,6 +52,9 @@ func (p place) populate() error {
 	if err := p.write("main.go", mainSource()); err != nil {
 		return err
 	}
+	if err := p.writeNode(); err != nil {
+		return err
+	}
 	for _, argv := range [][]string{
 		{"git", "init", "-q"},
 		{"git", "config", "user.name", "bench"},
@@ -74,6 +77,37 @@ func (p place) edit(n int) error {
 		if err := p.write(filepath.Join(name, name+".go"), src); err != nil {
 			return err
 		}
+		test := fmt.Sprintf("package %s\n\nimport \"testing\"\n\nfunc TestSay(t *testing.T) { Say() }\n", name)
+		if err := p.write(filepath.Join(name, name+"_test.go"), test); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodeTests is how many files node starts a process for each of.
+const nodeTests = 40
+
+func (p place) writeNode() error {
+	if err := p.write("package.json", `{"name": "project", "version": "1.0.0", "private": true, "scripts": {"test": "node --test"}}`+"\n"); err != nil {
+		return err
+	}
+	for i := range nodeTests {
+		src := fmt.Sprintf("const test = require('node:test');\nconst assert = require('node:assert');\ntest('sum', () => assert.equal(%d + 1, %d));\n", i, i+1)
+		if err := p.write(fmt.Sprintf("test/t%d.test.js", i), src); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildHello builds a program in the project.
+func (p place) buildHello() error {
+	if err := p.write("cmd/hello/main.go", "package main\n\nfunc main() {}\n"); err != nil {
+		return err
+	}
+	if out, err := p.command([]string{"go", "build", "-o", "hello", "./cmd/hello"}).CombinedOutput(); err != nil {
+		return fmt.Errorf("building hello: %w: %s", err, out)
 	}
 	return nil
 }
