@@ -24,7 +24,7 @@ type order struct {
 // each is given a descriptor of its own.
 type sent struct{ group, fd int }
 
-// maxOrders is when what is left of processes that have ended is looked for.
+// maxOrders is when what is left of processes that have ended is looked for first.
 const maxOrders = 4096
 
 // expect records what the process is to run from a descriptor.
@@ -38,14 +38,16 @@ func (s *server) expect(t task, fd int, o *order) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.orders)+len(s.given) >= maxOrders {
+	if len(s.orders)+len(s.given) >= max(s.crowd, maxOrders) {
 		s.tidy()
 	}
 	s.orders[sent{int(leader), fd}] = o
 	return nil
 }
 
-// tidy forgets processes that have ended.
+// tidy forgets processes that have ended. The next time is when there are twice as
+// many as live now: looking at each for every execution of thousands that live
+// keeps all of them waiting for minutes.
 func (s *server) tidy() {
 	gone := func(pid int, o *order) bool {
 		now, err := task(pid).life()
@@ -53,6 +55,7 @@ func (s *server) tidy() {
 	}
 	maps.DeleteFunc(s.orders, func(k sent, o *order) bool { return gone(k.group, o) })
 	maps.DeleteFunc(s.given, gone)
+	s.crowd = 2 * (len(s.orders) + len(s.given))
 }
 
 // nesting is how many scripts in a row have led to a runner that now executes

@@ -25,6 +25,7 @@ type server struct {
 	mu     sync.Mutex
 	orders map[sent]*order
 	given  map[int]*order  // the last, by process
+	crowd  int             // how many of both there are when the next tidy is due
 	said   map[string]bool // refusals by key
 
 	tracers  chan struct{}
