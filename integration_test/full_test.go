@@ -84,6 +84,12 @@ func TestFullDisk(t *testing.T) {
 			[]string{"the trust can't be recorded", "no space left on device", "hint: make room there"},
 		},
 		{
+			"run, no room for seals", ".local/state/jail",
+			`cp /bin/echo w; "$1" -- sh -c 'exec 2>/dev/null; ./w ran; echo $?'; rm w; find ~/.local/state/jail -name 'jail-*'`,
+			"126\n",
+			[]string{"where copies of what is built here are kept", "no space left on device", "XDG_STATE_HOME"},
+		},
+		{
 			"init, no room for the rule file", "project",
 			`cd "$PWD"; fill .; free .; "$1" init > /dev/null; echo $?; ls -A`,
 			"1\nfill\n",

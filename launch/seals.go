@@ -102,13 +102,14 @@ func (s *seals) original(path string) (string, bool) {
 	return s.run.Original(filepath.Join(s.run.Dir(), rel))
 }
 
-// sealsProblem says where seals would have been, and what can be done.
+// sealsProblem says where seals would have been, and what can be done. There is no
+// errno in it: one would reach the caller in its place, and say nothing.
 func sealsProblem(dir string, err error) error {
 	var p *seal.Problem
 	if errors.As(err, &p) {
 		return fmt.Errorf("%s\njail: hint: %s", p.What, p.Hint)
 	}
-	return fmt.Errorf("%q, where copies of what is built here are kept: %w\njail: hint: set XDG_STATE_HOME to a directory on a file system that is writable and not noexec", dir, plan.Cause(err))
+	return fmt.Errorf("%q, where copies of what is built here are kept: %v\njail: hint: set XDG_STATE_HOME to a directory on a file system that is writable and not noexec", dir, plan.Cause(err))
 }
 
 func (s *seals) close() {
@@ -254,7 +255,8 @@ func (s *seals) answer(r supervise.Request, sealed seal.Sealed, err error) (stri
 		return s.inside(sealed.Path), nil
 	case !errors.As(err, &refused):
 		s.record(r, sealed, "failed", err.Error())
-		return "", fmt.Errorf("%q could not be sealed: %w", r.Path, err)
+		// Not the errno alone: who reads "no space left" looks at the wrong disk.
+		return "", fmt.Errorf("%q could not be sealed: %v (copies are kept in %q)", r.Path, plan.Cause(err), s.plan.State)
 	}
 	s.record(r, sealed, "refused", refused.Error())
 	switch refused.Reason {

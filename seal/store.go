@@ -38,6 +38,10 @@ func Open(dir string, capBytes int64) (*Store, error) {
 	if capBytes <= 0 {
 		capBytes = DefaultCap
 	}
+	// Where a link leads nobody has asked whether the jail may write there.
+	if fi, err := os.Lstat(dir); err == nil && fi.Mode()&os.ModeSymlink != 0 {
+		return nil, &Problem{What: fmt.Sprintf("%q is a symbolic link", dir), Hint: "remove it; XDG_STATE_HOME says where copies are kept"}
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

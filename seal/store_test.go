@@ -126,7 +126,11 @@ func TestStranger(t *testing.T) {
 	if err := errors.Join(os.Mkdir(group, 0o700), os.Chmod(group, 0o770), os.MkdirAll(everybody, 0o700), os.Chmod(filepath.Dir(everybody), 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	for dir, want := range map[string]string{foreign: "belongs to user", group: "may be written by others (mode 770)", everybody: "everybody may replace"} {
+	link := filepath.Join(tempDir(t), "seal")
+	if err := os.Symlink(tempDir(t), link); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{link: "is a symbolic link", foreign: "belongs to user", group: "may be written by others (mode 770)", everybody: "everybody may replace"} {
 		s, err := Open(dir, 0)
 		var problem *Problem
 		if !errors.As(err, &problem) || !strings.Contains(err.Error(), want) || problem.Hint == "" {
