@@ -54,13 +54,18 @@ func (s *server) connectTo(id uint64, t task, number int, address []byte) {
 	unix.Close(socket)
 }
 
-// socket is the caller's own, not a copy: what is done to it is done there.
+// socket is the caller's own, not a copy: what is done to it is done there. A thread
+// may have descriptors of its own (CLONE_FILES). Before Linux 6.9 there are only
+// those of its process to be had: then a thread that does has another socket of the
+// process connected, or none, by the same rules.
 func (t task) socket(number int) (int, error) {
-	leader, err := t.leader()
-	if err != nil {
-		return -1, err
+	process, err := unix.PidfdOpen(int(t), unix.PIDFD_THREAD)
+	if err == unix.EINVAL {
+		var leader task
+		if leader, err = t.leader(); err == nil {
+			process, err = unix.PidfdOpen(int(leader), 0)
+		}
 	}
-	process, err := unix.PidfdOpen(int(leader), 0)
 	if err != nil {
 		return -1, err
 	}

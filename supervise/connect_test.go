@@ -113,6 +113,22 @@ except OSError as e: print(errno.errorcode[e.errno])
 `), "<hi> <hi> <hi> <hi>\n<hi>\nENOENT ECONNREFUSED\nFalse False\n<b>\nEISCONN\n1 True\nEACCES\nEAGAIN\nat last\nENOTSOCK\n")
 }
 
+// A thread may have descriptors of its own.
+func TestUnixThread(t *testing.T) {
+	c := newCell(t)
+	c.want(c.run("/usr/bin/python3", "-c", python+listening+`
+import ctypes
+listen("x.sock")
+def alone():
+    if ctypes.CDLL(None).unshare(0x400): print("unshare"); return
+    s = socket.socket(socket.AF_UNIX); os.dup2(s.fileno(), 77); s = socket.socket(fileno=77)
+    print(call(s, "x.sock"))
+t = threading.Thread(target=alone); t.start(); t.join()
+try: os.fstat(77)
+except OSError as e: print(errno.errorcode[e.errno])
+`), "<hi>\nEBADF\n")
+}
+
 // A daemon outside that accepts nobody holds nothing of the supervisor once its
 // callers are gone.
 func TestUnixFull(t *testing.T) {
