@@ -150,14 +150,19 @@ func (c *compiler) equal(a, b string) bool {
 // programs: a right on one name is one on all, to Landlock. The inode's link count
 // tells whether there are any, so that the walk is made for hardly any command.
 func (c *compiler) linksElsewhere() error {
-	links := map[ID]int{}
+	names := map[ID]map[name]bool{}
 	for _, d := range c.plan.Denied {
-		links[d.ID]++
+		if names[d.ID] == nil {
+			names[d.ID] = map[name]bool{}
+		}
+		if !c.mountedOn(d.Path) {
+			names[d.ID][name{identity(filepath.Dir(d.Path)), filepath.Base(d.Path)}] = true
+		}
 	}
 	lost := map[ID]Denied{}
 	for _, d := range c.plan.Denied {
 		var st unix.Stat_t
-		if unix.Lstat(d.Path, &st) == nil && int(st.Nlink) > links[d.ID] {
+		if unix.Lstat(d.Path, &st) == nil && int(st.Nlink) > len(names[d.ID]) {
 			lost[d.ID] = d
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,10 +22,16 @@ type linked struct {
 }
 
 // name is one name of a file: its directory's identity, since one directory may
-// be seen through several mounts, and the word in it.
+// be seen through several mounts, and the word in it. Where the file is mounted on
+// another it has no name: the link count does not know of it.
 type name struct {
 	in   ID
 	word string
+}
+
+// mountedOn tells whether something is mounted on a path itself.
+func (c *compiler) mountedOn(path string) bool {
+	return slices.ContainsFunc(c.mounts, func(m *mountinfo.Info) bool { return m.Mountpoint == path })
 }
 
 // hardLinks refuses a file that has one name in a write tree and another in an
@@ -141,7 +148,9 @@ func (c *compiler) collectLinks(x Grant, dir string, files map[ID]*linked) error
 		if files[id] == nil {
 			files[id] = &linked{path: f.path(), links: uint64(f.stat.Nlink), exec: x, names: map[name]bool{}}
 		}
-		files[id].names[name{f.in, f.name}] = true
+		if !c.mountedOn(f.path()) {
+			files[id].names[name{f.in, f.name}] = true
+		}
 		return nil
 	})
 }
