@@ -104,13 +104,9 @@ func (v *view) pieces(mounts []*mountinfo.Info, path string, depth int) []piece 
 // the given one first.
 func (c *compiler) namesOf(path string) []string {
 	out := []string{path}
-	cover := covering(c.mounts, path)
-	if cover == nil {
-		return out
-	}
-	is := newPiece(cover, strings.TrimPrefix(path, strings.TrimSuffix(cover.Mountpoint, "/")), path)
+	is, ok := c.pieceOf(path)
 	for _, m := range c.mounts {
-		if m == cover || !within(is.path, m.Root) || m.Major != is.major || m.Minor != is.minor {
+		if !ok || !within(is.path, m.Root) || m.Major != is.major || m.Minor != is.minor {
 			continue
 		}
 		other := filepath.Join(m.Mountpoint, strings.TrimPrefix(is.path, strings.TrimSuffix(m.Root, "/")))
@@ -119,6 +115,15 @@ func (c *compiler) namesOf(path string) []string {
 		}
 	}
 	return out
+}
+
+// pieceOf is the part of a file system that lies at a path.
+func (c *compiler) pieceOf(path string) (p piece, ok bool) {
+	cover := covering(c.mounts, path)
+	if cover == nil {
+		return piece{}, false
+	}
+	return newPiece(cover, strings.TrimPrefix(path, strings.TrimSuffix(cover.Mountpoint, "/")), path), true
 }
 
 func newPiece(m *mountinfo.Info, rel, name string) piece {

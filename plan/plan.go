@@ -141,10 +141,9 @@ func (p Plan) explain(v *view, path string) (Access, []Grant) {
 	var a Access
 	var why []Grant
 	for dir := real; ; dir = filepath.Dir(dir) {
-		if i := p.find(v, dir); i >= 0 {
-			g := p.grants[i]
+		for g := range p.on(v, dir) {
 			a |= g.gives(v, dir, real)
-			if g.reaches(dir, real) {
+			if g.reaches(v, dir, real) {
 				why = append(why, g)
 			}
 		}
@@ -181,9 +180,24 @@ func (p Plan) mountsDeny(path string) Access {
 // hard link, a bind mount) has its rights, as it has for the kernel.
 func (p Plan) find(v *view, path string) int {
 	n := v.lstat(path)
-	return slices.IndexFunc(p.grants, func(g Grant) bool {
-		return n.err == nil && g.ID == n.id || g.Path == path
-	})
+	return slices.IndexFunc(p.grants, func(g Grant) bool { return g.isOn(n, path) })
+}
+
+// on yields all grants on this file or directory: rules are one for each inode, but
+// what is split may give more to one that has a rule by another name.
+func (p Plan) on(v *view, path string) iter.Seq[Grant] {
+	n := v.lstat(path)
+	return func(yield func(Grant) bool) {
+		for _, g := range p.grants {
+			if g.isOn(n, path) && !yield(g) {
+				return
+			}
+		}
+	}
+}
+
+func (g Grant) isOn(n inode, path string) bool {
+	return n.err == nil && g.ID == n.id || g.Path == path
 }
 
 // Holds tells whether a path can't be removed or renamed inside although what is
@@ -224,9 +238,12 @@ func (p Plan) WithPrivate(dirs []string, covered func(path string) bool) Plan {
 	return p
 }
 
-// Without drops grants.
+// Without drops grants, and entries of those that are split.
 func (p Plan) Without(drop func(path string) bool) Plan {
 	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g Grant) bool { return drop(g.Path) })
+	for i, g := range p.grants {
+		p.grants[i].Entries = slices.DeleteFunc(slices.Clone(g.Entries), func(e string) bool { return drop(filepath.Join(g.Path, e)) })
+	}
 	return p
 }
 

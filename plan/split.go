@@ -16,21 +16,24 @@ import (
 // that appears later, by a package upgrade for one, is in no grant at all.
 
 // reaches tells whether a grant on dir reaches path, which is it or beneath it.
-func (g Grant) reaches(dir, path string) bool {
+// Where dir is the granted directory in another mount, an entry may be another
+// file there: the rule is on what the entry is in the granted one.
+func (g Grant) reaches(v *view, dir, path string) bool {
 	if !g.Split || dir == path {
 		return true
 	}
 	name, _, _ := strings.Cut(strings.TrimPrefix(path[len(dir):], "/"), "/")
-	return g.Entries.has(name)
+	return g.Entries.has(name) &&
+		(dir == g.Path || v.lstat(filepath.Join(dir, name)).id == v.lstat(filepath.Join(g.Path, name)).id)
 }
 
 // gives is what a grant on dir gives on path, which is it or beneath it. Of a
 // split grant every directory may be listed: that right is on the outermost.
 func (g Grant) gives(v *view, dir, path string) Access {
 	switch {
-	case g.Split && v.lstat(path).mode.IsDir() && (dir == path || !g.reaches(dir, path)):
+	case g.Split && v.lstat(path).mode.IsDir() && (dir == path || !g.reaches(v, dir, path)):
 		return Read
-	case g.reaches(dir, path):
+	case g.reaches(v, dir, path):
 		return g.Access
 	}
 	return 0
@@ -38,9 +41,10 @@ func (g Grant) gives(v *view, dir, path string) Access {
 
 // throughEntries is what a file with several names has, beyond what is known, by
 // another name that is an entry of a split grant: the kernel's rule is on the inode.
+// Of what is seen by another mount see grantMounted.
 func (p Plan) throughEntries(v *view, path string, known Access) (a Access, why []Grant) {
 	n := v.lstat(path)
-	if n.links < 2 || !n.mode.IsRegular() {
+	if n.links < 2 || n.mode.IsDir() {
 		return 0, nil
 	}
 	for _, g := range p.grants {
@@ -87,7 +91,8 @@ func (n *Names) UnmarshalJSON(text []byte) error {
 // carveDenied takes every denied file out of the grants. Those on a file itself go
 // first: without its own grant for writing a file may be one of an exec tree.
 func (c *compiler) carveDenied() error {
-	c.plan.grants = slices.DeleteFunc(c.plan.grants, func(g Grant) bool { return c.isDenied(g) })
+	c.plan.grants = slices.DeleteFunc(c.plan.grants, func(g Grant) bool { return !g.Dir && c.isDenied(g.ID) })
+	c.plan.Reopened = slices.DeleteFunc(c.plan.Reopened, func(r Reopened) bool { return !r.Dir && c.isDenied(c.view.lstat(r.Path).id) })
 	omit := map[string]map[string]bool{} // by directory: what is left out of it
 	for _, d := range c.plan.Denied {
 		for _, path := range c.namesOf(d.Path) {
@@ -96,12 +101,55 @@ func (c *compiler) carveDenied() error {
 			}
 		}
 	}
-	return c.splitAll(omit)
+	if err := c.splitAll(omit); err != nil {
+		return err
+	}
+	c.grantMounted()
+	return c.sort()
 }
 
-// isDenied tells whether a grant is on a denied file itself.
-func (c *compiler) isDenied(g Grant) bool {
-	return !g.Dir && slices.ContainsFunc(c.plan.Denied, func(d Denied) bool { return d.ID == g.ID })
+// grantMounted gives a grant of its own to each entry of a split grant that a mount
+// shows elsewhere, or that is shown there by a mount: the kernel's rule is on the
+// inode, which has rights by every path.
+func (c *compiler) grantMounted() {
+	for _, g := range slices.Clone(c.plan.grants) {
+		if !g.Split {
+			continue
+		}
+		in, ok := c.pieceOf(g.Path)
+		for _, m := range c.mounts {
+			if filepath.Dir(m.Mountpoint) == g.Path {
+				c.putEntry(g, filepath.Base(m.Mountpoint))
+			}
+			if ok && m.Major == in.major && m.Minor == in.minor && filepath.Dir(m.Root) == in.path {
+				c.putEntry(g, filepath.Base(m.Root))
+			}
+		}
+	}
+}
+
+// putEntry makes an entry of a split grant a grant of its own, too. If there is
+// one, it gives what both do.
+func (c *compiler) putEntry(g Grant, name string) {
+	if !g.Entries.has(name) {
+		return
+	}
+	path := filepath.Join(g.Path, name)
+	n := c.view.lstat(path)
+	i := slices.IndexFunc(c.plan.grants, func(have Grant) bool { return have.Path == path })
+	switch {
+	case i < 0:
+		c.put(Grant{Path: path, Access: g.Access, Dir: n.mode.IsDir(), ID: n.id, Load: g.Load, From: g.From})
+	case !c.plan.grants[i].Split:
+		c.plan.grants[i].Access |= g.Access
+		c.plan.grants[i].Load = c.plan.grants[i].Load || g.Load
+		c.plan.grants[i].From = slices.Concat(c.plan.grants[i].From, g.From)
+	}
+}
+
+// isDenied tells whether a file is denied, by whatever name.
+func (c *compiler) isDenied(id ID) bool {
+	return slices.ContainsFunc(c.plan.Denied, func(d Denied) bool { return d.ID == id })
 }
 
 // omit notes path as left out of each directory above it, up to the outermost
@@ -178,9 +226,7 @@ func (c *compiler) keepEntries(g Grant, omit map[string]bool, apart bool) {
 		return
 	}
 	for _, e := range g.Entries {
-		path := filepath.Join(g.Path, e) // without a final slash
-		n := c.view.lstat(path)
-		c.put(Grant{Path: path, Access: g.Access, Dir: n.mode.IsDir(), ID: n.id, Load: g.Load, From: g.From})
+		c.putEntry(g, strings.TrimSuffix(e, "/"))
 	}
 }
 
