@@ -2,6 +2,7 @@ package oracle_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"jail/oracle"
@@ -127,6 +128,88 @@ func TestAgreed(t *testing.T) {
 			{"files.write", "out"},
 			{"files.hide", "proj/d/secret"},
 		}, Ops: []oracle.Op{{Do: "read", Path: "out/d/secret"}}}, false},
+		// What is granted entry by entry, because something beside it is denied, is so
+		// through every mount: a directory, a file, and what is mounted on either.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"file", "out/d/bad", ""},
+			{"dir", "out/d/e", ""},
+			{"dir", "proj/d", ""},
+			{"bind", "proj/d", "out/d/e"},
+		}, Rules: []rule{
+			{"files.exec", "out/d"},
+			{"commands.deny", "out/d/bad"},
+		}, Ops: []oracle.Op{{Do: "read", Path: "proj/d"}}}, true},
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"file", "out/d/bad", ""},
+			{"file", "out/d/e", ""},
+			{"file", "proj/f", ""},
+			{"bind", "proj/f", "out/d/e"},
+		}, Rules: []rule{
+			{"files.exec", "out/d"},
+			{"commands.deny", "out/d/bad"},
+		}, Ops: []oracle.Op{{Do: "read", Path: "proj/f"}}}, true},
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"file", "out/d/bad", ""},
+			{"dir", "out/d/e", ""},
+			{"dir", "proj/d", ""},
+			{"bind", "out/d/e", "proj/d"},
+		}, Rules: []rule{
+			{"files.exec", "out/d"},
+			{"commands.deny", "out/d/bad"},
+		}, Ops: []oracle.Op{{Do: "read", Path: "proj/d"}}}, true},
+		// An entry is what is there in the granted directory, not what another mount has
+		// by the same name.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"file", "out/d/bad", ""},
+			{"dir", "out/d/e", ""},
+			{"file", "out/d/e/f", ""},
+			{"dir", "out/o", ""},
+			{"dir", "proj/d", ""},
+			{"bind", "proj/d", "out/d"},
+			{"bind", "out/d/e", "out/o"},
+		}, Rules: []rule{
+			{"files.exec", "out/d"},
+			{"commands.deny", "out/d/bad"},
+		}, Ops: []oracle.Op{{Do: "read", Path: "proj/d/e/f"}}}, false},
+		// A denied file mounted on another has no name more for that.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"file", "out/d/a", ""},
+			{"file", "out/d/b", ""},
+			{"dir", "out/d/share", ""}, // in which no programs are looked for
+			{"hard", "out/d/share/c", "out/d/a"},
+			{"bind", "out/d/b", "out/d/a"},
+		}, Rules: []rule{
+			{"files.exec", "out/d"},
+			{"commands.deny", "out/d/a"},
+		}, Ops: []oracle.Op{{Do: "exec", Path: "out/d/share/c"}}}, false},
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"file", "out/d/a", ""},
+			{"dir", "out/e", ""},
+			{"dir", "out/d/share", ""},
+			{"hard", "out/d/share/c", "out/d/a"},
+			{"bind", "out/e", "out/d"},
+		}, Rules: []rule{
+			{"files.exec", "out"},
+			{"commands.deny", "out/d/a"},
+		}, Ops: []oracle.Op{{Do: "exec", Path: "out/d/share/c"}}}, false},
+		// What is denied is not given back inside of a carve-out.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"dir", "proj/d/e", ""},
+			{"file", "proj/d/e/f", ""},
+		}, Rules: []rule{
+			{"files.exec", "proj/d/e"},
+			{"files.write", "proj/d"},
+			{"files.write", "proj/d/e/f"},
+			{"files.protect", "proj/d/e"},
+			{"commands.deny", "proj/d/e/f"},
+		}, Ops: []oracle.Op{{Do: "read", Path: "proj/d/e/f"}}}, false},
 	} {
 		if !c.binds && slices.ContainsFunc(tt.Nodes, func(n node) bool { return n.Kind == "bind" }) {
 			continue
@@ -138,6 +221,35 @@ func TestAgreed(t *testing.T) {
 		}
 		if got := o.Results[0].Errno == 0; got != tt.want || o.Allowed[0] != tt.want {
 			t.Errorf("%d: foretold %t, the kernel says %v, and right is %t\n%s", i, o.Allowed[0], o.Results[0].Errno, tt.want, tt.gofmt())
+		}
+	}
+}
+
+// TestRefused are cases in which there must be no plan.
+func TestRefused(t *testing.T) {
+	c := newCourt(t)
+	for i, tt := range []struct {
+		scenario
+		want string
+	}{
+		// A file has one name more where it is mounted on another, but not for its link count.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"file", "out/d/a", ""},
+			{"file", "out/d/b", ""},
+			{"hard", "out/d/c", "out/d/b"},
+			{"bind", "out/d/a", "out/d/b"},
+		}, Rules: []rule{
+			{"files.write", "out/d/c"},
+			{"files.exec", "out/d"},
+		}, Ops: []oracle.Op{{Do: "write", Path: "out/d/c"}}}, "hard link"},
+	} {
+		if !c.binds {
+			continue
+		}
+		o, err := c.run(tt.scenario)
+		if err != nil || !strings.Contains(o.Refused, tt.want) {
+			t.Errorf("%d: %q does not say %q, %v\n%s", i, o.Refused, tt.want, err, tt.gofmt())
 		}
 	}
 }

@@ -3,11 +3,13 @@ package oracle_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 
 	"jail/oracle"
 )
@@ -27,29 +29,32 @@ func inRules(path string) bool {
 	return utf8.ValidString(path) && !strings.Contains(path, "${") && !strings.ContainsFunc(path, unicode.IsControl)
 }
 
-// random makes a tree and rules.
+// random makes a tree and rules. Chance alone would mostly make what is refused as a
+// plan, and hardly ever what is hard: so it is led a little.
 func random(r *rand.Rand, count int) scenario {
 	s := scenario{Mounts: r.IntN(3) > 0, Seed: r.Uint64(), Count: count}
 	s.Nodes = append(s.Nodes, node{"dir", "proj/d", ""}, node{"dir", "out/d", ""})
 	for i := range 6 + r.IntN(16) {
 		s.add(r, i)
 	}
-	for _, key := range []string{"files.read", "files.write", "files.exec"} {
-		for range 1 + r.IntN(3) {
-			s.rule(r, key)
-		}
+	for range 1 + r.IntN(3) {
+		s.rule(r, "files.read", s.named(r, ""))
+		s.rule(r, "files.write", s.named(r, pick(r, []string{"proj", "proj", "proj", ""})))
+		s.rule(r, "files.exec", s.named(r, pick(r, []string{"out", "out", "out", ""})))
 	}
 	for _, key := range []string{"files.protect", "files.hide"} {
 		for range r.IntN(3) {
-			s.rule(r, key)
+			s.carve(r, key)
 		}
 	}
 	switch r.IntN(6) {
-	case 0:
-		s.rule(r, "commands.deny")
-	case 1:
-		s.rule(r, "commands.allow")
+	case 0, 1:
+		for range 1 + r.IntN(3) {
+			s.command(r, "commands.deny")
+		}
 	case 2:
+		s.command(r, "commands.allow")
+	case 3:
 		s.Rules = append(s.Rules, rule{"files.glob", pick(r, []string{"proj/**/*1*", "out/*/.hidden*", "proj/d/*"})})
 	}
 	return s
@@ -70,7 +75,10 @@ func (s *scenario) add(r *rand.Rand, i int) {
 		n.Kind, n.To = "link", s.target(r, n.Path)
 	case k < 13 && len(s.paths("file")) > 0:
 		n.Kind, n.To = "hard", pick(r, s.paths("file"))
-	case k == 13:
+	case k == 13, k == 14 && r.IntN(3) == 0 && len(s.paths("file")) > 1:
+		if k == 14 {
+			dirs = s.paths("file")
+		}
 		n.Kind, n.To, n.Path = "bind", pick(r, dirs), pick(r, dirs)
 		if within(n.To, n.Path) || within(n.Path, n.To) {
 			return
@@ -114,12 +122,60 @@ func (s *scenario) paths(kind string) (out []string) {
 	return out
 }
 
-func (s *scenario) rule(r *rand.Rand, key string) {
-	n := pick(r, s.Nodes)
-	command := strings.HasPrefix(key, "commands.") // whose names have no blanks
-	if inRules(n.Path) && !(command && strings.Contains(n.Path, " ")) {
-		s.Rules = append(s.Rules, rule{key, n.Path})
+// named are the names below a directory that a rule can be about: most often no link,
+// and nothing that a mount covers.
+func (s *scenario) named(r *rand.Rand, below string) (out []string) {
+	links := r.IntN(8) == 0
+	for _, n := range s.Nodes {
+		under := below == "" || n.Path != below && within(n.Path, below)
+		covered := slices.ContainsFunc(s.Nodes, func(b node) bool { return b.Kind == "bind" && n.Path != b.Path && within(n.Path, b.Path) })
+		if under && !covered && (links || n.Kind != "link") && inRules(n.Path) {
+			out = append(out, n.Path)
+		}
 	}
+	return out
+}
+
+// rule adds one about one of these names.
+func (s *scenario) rule(r *rand.Rand, key string, among []string) (path string) {
+	if len(among) == 0 {
+		return ""
+	}
+	path = pick(r, among)
+	s.Rules = append(s.Rules, rule{key, path})
+	return path
+}
+
+// carve adds a carve-out, often with something in it that is given back.
+func (s *scenario) carve(r *rand.Rand, key string) {
+	path := s.rule(r, key, s.named(r, ""))
+	for path != "" && r.IntN(2) == 0 {
+		s.rule(r, pick(r, []string{"files.read", "files.write", "files.exec"}), s.named(r, path))
+	}
+}
+
+// command adds a rule about a file, most often one that may be executed. Rules have no
+// blanks there.
+func (s *scenario) command(r *rand.Rand, key string) {
+	var files, executed []string
+	for _, path := range s.named(r, "") {
+		if strings.Contains(path, " ") || !slices.ContainsFunc(s.Nodes, func(n node) bool { return n.Path == path && n.isFile() }) {
+			continue
+		}
+		files = append(files, path)
+		if slices.ContainsFunc(s.Rules, func(u rule) bool { return u.Key == "files.exec" && within(path, u.Path) }) {
+			executed = append(executed, path)
+		}
+	}
+	if len(executed) > 0 && r.IntN(4) > 0 {
+		files = executed
+	}
+	s.rule(r, key, files)
+}
+
+// isFile tells whether a name may be a file's.
+func (n node) isFile() bool {
+	return n.Kind == "file" || n.Kind == "hard" || n.Kind == "link"
 }
 
 // randomOps chooses operations that succeed outside of any jail.
@@ -165,14 +221,26 @@ func randomOp(r *rand.Rand, files, dirs, entries []entry) (o oracle.Op, ok bool)
 		return o, !e.mode.IsDir()
 	case "exchange":
 		o.To = pick(r, entries).path
-		if a, err := os.Lstat(o.Path); err == nil {
-			if b, err := os.Lstat(o.To); err == nil && os.SameFile(a, b) {
-				return o, false // rename(2) of two names of one file does nothing, wherever they are
-			}
+		if sameFile(o.Path, o.To) {
+			return o, false
 		}
 	}
 	// A directory can't be moved into itself, by whatever name.
 	return o, o.Do == "rename" && !e.mode.IsDir() || apart(o)
+}
+
+// sameFile tells whether two names may be those of one file: rename(2) then does
+// nothing, wherever they are. Of a file with something mounted on it nobody can tell.
+func sameFile(x, y string) bool {
+	var a, b unix.Statx_t
+	const flags, mask = unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS
+	if unix.Statx(unix.AT_FDCWD, x, flags, mask, &a) != nil || unix.Statx(unix.AT_FDCWD, y, flags, mask, &b) != nil {
+		return false
+	}
+	covered := func(st unix.Statx_t) bool {
+		return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 && st.Mode&unix.S_IFMT == unix.S_IFREG
+	}
+	return covered(a) || covered(b) || a.Dev_major == b.Dev_major && a.Dev_minor == b.Dev_minor && a.Ino == b.Ino
 }
 
 // apart tells whether neither path of an operation lies in the other.
