@@ -238,9 +238,11 @@ func (p Plan) WithPrivate(dirs []string, covered func(path string) bool) Plan {
 	return p
 }
 
-// Without drops grants, and entries of those that are split.
+// Without drops grants, also of artifacts, and entries of those that are split.
 func (p Plan) Without(drop func(path string) bool) Plan {
-	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g Grant) bool { return drop(g.Path) })
+	dropped := func(g Grant) bool { return drop(g.Path) }
+	p.grants = slices.DeleteFunc(slices.Clone(p.grants), dropped)
+	p.Artifacts.write = slices.DeleteFunc(slices.Clone(p.Artifacts.write), dropped)
 	for i, g := range p.grants {
 		p.grants[i].Entries = slices.DeleteFunc(slices.Clone(g.Entries), func(e string) bool { return drop(filepath.Join(g.Path, e)) })
 	}
