@@ -210,6 +210,26 @@ func TestAgreed(t *testing.T) {
 			{"files.protect", "proj/d/e"},
 			{"commands.deny", "proj/d/e/f"},
 		}, Ops: []oracle.Op{{Do: "read", Path: "proj/d/e/f"}}}, false},
+		// What is hidden is not granted to artifacts, although a rule lets it be written.
+		{scenario{Mounts: true, Artifact: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"dir", "proj/e", ""},
+		}, Rules: []rule{
+			{"files.write", "proj/d"},
+			{"files.write", "proj/e"},
+			{"files.hide", "proj/e"},
+		}, Ops: []oracle.Op{{Do: "create", Path: "proj/d/new"}}}, true},
+		// Artifacts write in the project only, but chmod is up to the mounts.
+		{scenario{Mounts: true, Artifact: true, Nodes: []node{
+			{"dir", "out/d", ""},
+		}, Rules: []rule{
+			{"files.write", "out/d"},
+		}, Ops: []oracle.Op{{Do: "create", Path: "out/d/new"}}}, false},
+		{scenario{Mounts: true, Artifact: true, Nodes: []node{
+			{"dir", "out/d", ""},
+		}, Rules: []rule{
+			{"files.write", "out/d"},
+		}, Ops: []oracle.Op{{Do: "chmod", Path: "out/d"}}}, true},
 	} {
 		if !c.binds && slices.ContainsFunc(tt.Nodes, func(n node) bool { return n.Kind == "bind" }) {
 			continue

@@ -47,7 +47,7 @@ func (c court) minimise(s scenario) scenario {
 // gofmt writes a scenario as Go.
 func (s scenario) gofmt() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "{scenario{Mounts: %t, ", s.Mounts)
+	fmt.Fprintf(&b, "{scenario{Mounts: %t, Artifact: %t, ", s.Mounts, s.Artifact)
 	if len(s.Ops) == 0 {
 		fmt.Fprintf(&b, "Seed: %d, Count: %d, ", s.Seed, s.Count)
 	}

@@ -5,10 +5,34 @@ package oracle
 
 import (
 	"path/filepath"
+	"runtime"
 	"syscall"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"jail/landlock"
 )
+
+// Orders are what is to be tried, and in which domain inside of the jail's.
+type Orders struct {
+	Ops    []Op
+	Domain *landlock.Ruleset
+}
+
+// Enter puts this thread, which tries all, into the domain.
+func (o Orders) Enter() error {
+	if o.Domain == nil {
+		return nil
+	}
+	runtime.LockOSThread()
+	fd, err := o.Domain.FD()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return ll.LandlockRestrictSelf(fd, 0)
+}
 
 // Op is one operation on absolute paths. Outside of a jail each succeeds, and
 // executing answers ENOEXEC: the files are no programs.

@@ -36,7 +36,7 @@ func TestOracle(t *testing.T) {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(i)))
 			for tally.more() {
-				c.judge(t, &tally, random(r, max(200, min(500, *count/1000))))
+				c.judge(t, &tally, random(r, 200))
 			}
 		})
 	}
@@ -120,6 +120,11 @@ func (t *tally) add(s scenario, o outcome) {
 	t.Lock()
 	defer t.Unlock()
 	t.worlds++
+	for name, is := range shapes() {
+		if is(s) {
+			t.seen["world: "+name]++
+		}
+	}
 	for i, r := range o.Results {
 		t.ops++
 		t.seen[fmt.Sprintf("%s %t", o.Ops[i].Do, r.Errno == 0)]++
@@ -149,6 +154,11 @@ func (t *tally) check(test *testing.T) {
 		kinds = nil
 		for _, op := range slices.Concat(oracle.Reads(), oracle.Makes(), oracle.Moves()) {
 			kinds = append(kinds, []string{op})
+		}
+		for name := range shapes() {
+			if t.seen["world: "+name] == 0 {
+				test.Errorf("no world had %q", name)
+			}
 		}
 	}
 	for _, kind := range kinds {

@@ -18,8 +18,9 @@ import (
 // one mount ends and the next begins.
 type predictor struct {
 	plan     plan.Plan
-	mounts   []string // where mounts begin
-	points   []place  // the same
+	inner    *plan.Plan // the domain of artifacts, if that is where
+	mounts   []string   // where mounts begin
+	points   []place    // the same
 	reopened []plan.Reopened
 	binds    int // so many of the mounts are the host's
 }
@@ -92,6 +93,9 @@ func (p predictor) allows(o oracle.Op) bool {
 		return a&plan.Exec != 0
 	case (o.Do == "chmod" || o.Do == "utime") && !p.plan.Mounts:
 		return true // Landlock has no right for it: the waiver says so
+	case o.Do == "chmod" || o.Do == "utime":
+		p.inner = nil // and the mounts of artifacts are the jail's
+		return p.access(real)&plan.Write != 0
 	default:
 		return a&plan.Write != 0
 	}
@@ -164,6 +168,9 @@ func (p predictor) mount(path string) (in string) {
 // first: what is deeper is put on what is there.
 func (p predictor) access(real string) plan.Access {
 	a := p.plan.Access(real)
+	if p.inner != nil {
+		a &= p.inner.Access(real)
+	}
 	if !p.plan.Mounts {
 		return a
 	}

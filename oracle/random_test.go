@@ -47,6 +47,9 @@ func random(r *rand.Rand, count int) scenario {
 			s.carve(r, key)
 		}
 	}
+	if s.Artifact = s.Mounts && r.IntN(4) == 0; s.Artifact && r.IntN(2) == 0 {
+		s.rule(r, "artifact.write", slices.DeleteFunc(s.named(r, ""), func(path string) bool { return !s.under("files.write", path) }))
+	}
 	switch r.IntN(6) {
 	case 0, 1:
 		for range 1 + r.IntN(3) {
@@ -150,7 +153,10 @@ func (s *scenario) rule(r *rand.Rand, key string, among []string) (path string) 
 func (s *scenario) carve(r *rand.Rand, key string) {
 	path := s.rule(r, key, s.named(r, ""))
 	for path != "" && r.IntN(2) == 0 {
-		s.rule(r, pick(r, []string{"files.read", "files.write", "files.exec"}), s.named(r, path))
+		key := pick(r, []string{"files.read", "files.write", "files.write", "files.exec", "files.protect", "files.hide"})
+		if in := s.rule(r, key, s.named(r, path)); r.IntN(2) == 0 {
+			path = in
+		}
 	}
 }
 
@@ -163,7 +169,7 @@ func (s *scenario) command(r *rand.Rand, key string) {
 			continue
 		}
 		files = append(files, path)
-		if slices.ContainsFunc(s.Rules, func(u rule) bool { return u.Key == "files.exec" && within(path, u.Path) }) {
+		if s.under("files.exec", path) {
 			executed = append(executed, path)
 		}
 	}

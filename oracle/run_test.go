@@ -18,7 +18,9 @@ import (
 	"jail/internal/testenv"
 	"jail/landlock"
 	"jail/launch"
+	"jail/mounts"
 	"jail/oracle"
+	"jail/plan"
 )
 
 // workerName is how the test binary calls itself to play the one process in which a
@@ -81,14 +83,18 @@ func work(base, prober string, binds bool) error {
 		}
 	}
 	predict := newPredictor(p, points)
+	out.Both = predict.both(names(base))
+	orders := oracle.Orders{Ops: out.Ops}
+	if s.Artifact {
+		predict.inner, orders.Domain = artifacts(p)
+	}
 	for _, o := range out.Ops {
 		out.Allowed = append(out.Allowed, predict.allows(o))
 	}
-	out.Both = predict.both(names(base))
 	if err := save(base+".outcome", out); err != nil {
 		return err
 	}
-	if err := asInput(out.Ops); err != nil {
+	if err := asInput(orders); err != nil {
 		return err
 	}
 	status, err := launch.Run(p, prober, []string{"probe"}, launch.Options{})
@@ -98,14 +104,22 @@ func work(base, prober string, binds bool) error {
 	return err
 }
 
-// asInput puts the operations where the prober reads them.
-func asInput(ops []oracle.Op) error {
-	fd, err := unix.MemfdCreate("ops", unix.MFD_CLOEXEC)
+// artifacts is the domain of artifacts, as the plan has it and as the kernel is told.
+func artifacts(p plan.Plan) (*plan.Plan, *landlock.Ruleset) {
+	inner := mounts.Compile(p, p.Temp).Adapt(p).ForArtifacts()
+	rs := landlock.Compile(inner, p.ABI)
+	inner.Mounts = false // they are those of the jail
+	return &inner, &rs
+}
+
+// asInput puts orders where the prober reads them.
+func asInput(orders oracle.Orders) error {
+	fd, err := unix.MemfdCreate("orders", unix.MFD_CLOEXEC)
 	if err != nil {
 		return err
 	}
-	f := os.NewFile(uintptr(fd), "ops")
-	if err := gob.NewEncoder(f).Encode(ops); err != nil {
+	f := os.NewFile(uintptr(fd), "orders")
+	if err := gob.NewEncoder(f).Encode(orders); err != nil {
 		return err
 	}
 	if _, err := f.Seek(0, 0); err != nil {

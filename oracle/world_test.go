@@ -22,9 +22,11 @@ type scenario struct {
 	Nodes  []node
 	Rules  []rule
 	Mounts bool
-	Ops    []oracle.Op // none: chosen at random
-	Seed   uint64      // for that
-	Count  int         // so many
+	// Artifact: the operations are tried in the domain of artifacts.
+	Artifact bool
+	Ops      []oracle.Op // none: chosen at random
+	Seed     uint64      // for that
+	Count    int         // so many
 }
 
 // node is one name of the tree. Those that come later may need those before.
@@ -91,8 +93,8 @@ func (s scenario) text(prober string) string {
 	if !s.Mounts {
 		b.WriteString(", 'mounts'")
 	}
-	b.WriteString("]\nnetwork.unix = 'any'\nartifact = { run = 'deny', libraries = 'deny' }\n")
-	for _, key := range []string{"files.read", "files.write", "files.exec", "files.protect", "files.hide", "commands.allow", "commands.deny"} {
+	b.WriteString("]\nnetwork.unix = 'any'\nartifact.run = 'deny'\nartifact.libraries = 'deny'\n")
+	for _, key := range []string{"files.read", "files.write", "files.exec", "files.protect", "files.hide", "commands.allow", "commands.deny", "artifact.write"} {
 		if l := lists[key]; len(l) > 0 {
 			fmt.Fprintf(&b, "%s = [%s]\n", key, strings.Join(l, ", "))
 		}

@@ -10,13 +10,17 @@ import (
 )
 
 func main() {
-	var ops []oracle.Op
-	if err := gob.NewDecoder(os.Stdin).Decode(&ops); err != nil {
+	var orders oracle.Orders
+	err := gob.NewDecoder(os.Stdin).Decode(&orders)
+	if err == nil {
+		err = orders.Enter()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "probe:", err)
 		os.Exit(1)
 	}
 	var results []oracle.Result
-	for _, o := range ops {
+	for _, o := range orders.Ops {
 		results = append(results, o.Try())
 	}
 	if err := gob.NewEncoder(os.Stdout).Encode(results); err != nil {
