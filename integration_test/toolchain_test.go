@@ -1,6 +1,11 @@
 package integration_test
 
-import "testing"
+import (
+	"os/exec"
+	"testing"
+
+	"jail/internal/testenv"
+)
 
 // A build with CMake: programs that it tries while it configures, one that generates a source, a
 // library found by an rpath in the build tree and by another where it is installed.
@@ -37,6 +42,54 @@ printf '#include <stdio.h>\nint answer(void);\nint main(int c, char **v) { print
 		steps: [][]string{
 			{"bash", "-ec", "cmake -S . -B b | grep -A1 runs; cmake --build b | grep Built"},
 			{"bash", "-ec", "ctest --test-dir b | grep -o '.*tests passed.*'; cmake --install b --prefix out; out/bin/x"},
+		},
+	})
+}
+
+// pytest in a virtual environment, with an extension in C, a console script of the project's own and
+// programs that tests write and execute.
+func TestToolchainPytest(t *testing.T) {
+	mtNeed(t)
+	testenv.Need(t, "python3-pytest", exec.Command("/usr/bin/python3", "-c", "import pytest, setuptools, ensurepip").Run())
+	testenv.Need(t, "python3-dev", exec.Command("/usr/bin/python3-config", "--includes").Run())
+	setup := evShell(`cat > setup.py <<'E'
+from setuptools import setup, Extension
+setup(name="p", version="1", py_modules=["cli"], ext_modules=[Extension("fast", ["fast.c"])],
+      entry_points={"console_scripts": ["p-cli = cli:main"]})
+E
+cat > fast.c <<'E'
+#include <Python.h>
+static PyObject *add(PyObject *self, PyObject *args) { long a, b; return PyArg_ParseTuple(args, "ll", &a, &b) ? PyLong_FromLong(a + b) : NULL; }
+static PyMethodDef methods[] = {{"add", add, METH_VARARGS, 0}, {0}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "fast", 0, -1, methods};
+PyMODINIT_FUNC PyInit_fast(void) { return PyModule_Create(&module); }
+E
+printf 'import fast, sys\ndef main(): print("cli", fast.add(1, 2), *sys.argv[1:])\n' > cli.py
+cat > test_p.py <<'E'
+import os, pathlib, socket, subprocess, sys, fast, pytest
+def test_extension(): assert fast.add(40, 2) == 42
+def test_console_script():
+    script = pathlib.Path(sys.executable).parent / "p-cli"
+    assert subprocess.check_output([script, "x"], text=True) == "cli 3 x\n"
+@pytest.mark.parametrize("line", ["#!/bin/sh\necho ran", "#!%s\nprint('ran')" % sys.executable])
+def test_own_script(tmp_path, line):
+    (tmp_path / "s").write_text(line); (tmp_path / "s").chmod(0o755)
+    assert subprocess.check_output([tmp_path / "s"], text=True) == "ran\n"
+def test_own_program(tmp_path):
+    (tmp_path / "x.c").write_text("int main(void) { return 7; }")
+    subprocess.check_call(["gcc", "-o", "x", "x.c"], cwd=tmp_path)
+    assert subprocess.call(["./x"], cwd=tmp_path) == 7
+def test_socket(tmp_path):
+    s = socket.socket(socket.AF_UNIX); s.bind(str(tmp_path / "s")); s.listen()
+    socket.socket(socket.AF_UNIX).connect(str(tmp_path / "s"))
+E`)
+	mtJob(t, evJob{
+		name: "pytest", needs: []string{"python3", "gcc"}, setup: setup,
+		ignore: evCaches + `|/\.venv(/|$)|__pycache__|/build(/|$)|\.egg-info`, want: `6 passed in`,
+		steps: [][]string{
+			{"/usr/bin/python3", "-m", "venv", "--system-site-packages", ".venv"},
+			{"bash", "-ec", ". .venv/bin/activate; pip install -q --no-build-isolation --no-index --disable-pip-version-check -e ."},
+			{"bash", "-ec", ". .venv/bin/activate; python -m pytest -q | sed 's/ in .*/ in/'; p-cli from the shell"},
 		},
 	})
 }
