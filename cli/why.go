@@ -67,13 +67,21 @@ func (a app) whyCommand(o options, argv []string) (status int, err error) {
 		return 0, err
 	}
 	answer := whyAnswer{Version: 1, Command: argv, Status: status, Refusals: w.refusals()}
+	if err := a.answer(o, answer, w.places.Home); err != nil {
+		fmt.Fprintf(a.stderr, "jail: warning: the answer can't be printed: %v\n", plan.Cause(err))
+		status = max(status, statusFailed)
+	}
+	return status, nil
+}
+
+func (a app) answer(o options, w whyAnswer, home string) (err error) {
 	if o.json {
 		enc := json.NewEncoder(a.stdout)
 		enc.SetIndent("", "  ")
-		return status, enc.Encode(answer)
+		return enc.Encode(w)
 	}
-	_, err = fmt.Fprint(a.stdout, printable(answer.text(w.places.Home)))
-	return status, err
+	_, err = fmt.Fprint(a.stdout, printable(w.text(home)))
+	return err
 }
 
 // watcher makes the explainer when the first call comes, since only then it is

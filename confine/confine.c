@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -189,6 +190,14 @@ static void in_child(const struct jail_steps *s, int report, const sigset_t *mas
 	_exit(n == sizeof f ? 126 : 125);
 }
 
+// await waits until the child has executed or failed. Ctrl-Z may stop it before: it
+// is no command yet that a shell could continue, so it goes on.
+static void await(pid_t pid, int report) {
+	struct pollfd p = {.fd = report, .events = POLLIN};
+	while (poll(&p, 1, 100) <= 0)
+		kill(pid, SIGCONT);
+}
+
 pid_t jail_start(const struct jail_steps *s, struct jail_failure *f) {
 	int pipe[2];
 	sigset_t all, before;
@@ -208,6 +217,8 @@ pid_t jail_start(const struct jail_steps *s, struct jail_failure *f) {
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	close(pipe[1]);
 	ssize_t n = 0;
+	if (pid > 0)
+		await(pid, pipe[0]);
 	while (pid > 0 && (n = read(pipe[0], f, sizeof *f)) < 0 && errno == EINTR) {
 	}
 	close(pipe[0]);

@@ -61,7 +61,7 @@ func TestPtyQuit(t *testing.T) {
 func TestPtyStop(t *testing.T) {
 	ptyModes(t, func(t *testing.T, jail []string) {
 		p := ptyShell(t, jail)
-		p.line("$J sh -c 'echo sta''rted; read x; echo go''t $x; exit 9'")
+		p.line("$J sh -c 'echo sta''rted; while read x; do echo go''t $x; done; exit 9'")
 		p.expect(`started`)
 		for range 2 {
 			p.keys("\x1a")
@@ -72,9 +72,10 @@ func TestPtyStop(t *testing.T) {
 			p.expect(`prompt> `)
 			p.line("fg")
 			p.expect(`fg\r\n.*read x.*\r\n`)
+			p.line("input") // a key that comes before bash has continued its job is lost
+			p.expect(`got input`)
 		}
-		p.line("input")
-		p.expect(`got input`)
+		p.keys("\x04")
 		p.expect(`prompt> `)
 		p.line("echo status=$?")
 		p.expect(`status=9\r\n`)
@@ -124,16 +125,56 @@ func TestPtyWindowSize(t *testing.T) {
 }
 
 // A command that stops itself stops its jail, or the shell outside would wait
-// for ever.
+// for ever. Editors take Ctrl-Z as a key and then send the signal to themselves, or
+// to their process group.
 func TestPtyStopsItself(t *testing.T) {
 	ptyModes(t, func(t *testing.T, jail []string) {
+		for _, how := range []string{"STOP $$", "TSTP $$", "TSTP 0"} {
+			p := ptyShell(t, jail)
+			p.line("$J sh -c 'echo sta''rted; kill -" + how + "; echo go''es on; exit 9'")
+			p.expect(`started`)
+			p.expect(`Stopped`)
+			p.expect(`prompt> `)
+			p.line("fg")
+			p.expect(`goes on`)
+			p.expect(`prompt> `)
+			p.line("echo status=$?")
+			p.expect(`status=9\r\n`)
+		}
+	})
+}
+
+// A command that Ctrl-Z does not stop goes on, and its jail with it.
+func TestPtyStopIgnored(t *testing.T) {
+	ptyModes(t, func(t *testing.T, jail []string) {
 		p := ptyShell(t, jail)
-		p.line("$J sh -c 'echo sta''rted; kill -STOP $$; echo go''es on; exit 9'")
+		p.line(`$J bash -c 'trap "" TSTP; echo sta""rted; read x; echo go""t $x; exit 9'`)
 		p.expect(`started`)
-		p.expect(`Stopped`)
+		p.keys("\x1a")
+		p.line("input")
+		p.expect(`got input`)
 		p.expect(`prompt> `)
-		p.line("fg")
-		p.expect(`goes on`)
+		p.line("echo status=$?")
+		p.expect(`status=9\r\n`)
+	})
+}
+
+// Ctrl-Z stops a command that starts others all the time.
+func TestPtyStopBusy(t *testing.T) {
+	ptyModes(t, func(t *testing.T, jail []string) {
+		p := ptyShell(t, jail)
+		p.line(`$J bash -c 'while echo wai""ts; read x; do echo on $x; for i in {1..20}; do /bin/true; (: | cat); done; done; exit 9'`)
+		for range 5 {
+			p.expect(`waits`)
+			p.line("input")
+			p.expect(`on input`)
+			p.keys("\x1a")
+			p.expect(`Stopped`)
+			p.expect(`prompt> `)
+			p.line("fg")
+		}
+		p.expect(`waits`)
+		p.keys("\x04")
 		p.expect(`prompt> `)
 		p.line("echo status=$?")
 		p.expect(`status=9\r\n`)

@@ -55,14 +55,19 @@ func ptyStart(t *testing.T, w *testenv.World, argv ...string) *ptyRun {
 	return p
 }
 
-// ptyModes plays a script in a jail without the mounts layer and in one with it:
-// there a parent and process 1 stand between the terminal and the command.
+// ptyModes plays a script in a jail without the mounts layer, in one with it, where
+// a parent and process 1 stand between the terminal and the command, and in one that
+// traces the command besides.
 func ptyModes(t *testing.T, script func(t *testing.T, jail []string)) {
 	t.Helper()
 	t.Run("waived", func(t *testing.T) { script(t, evJailed(t)) })
 	t.Run("mounts", func(t *testing.T) {
 		mtNeed(t)
 		script(t, mtJailed(t))
+	})
+	t.Run("traced", func(t *testing.T) {
+		mtNeed(t)
+		script(t, []string{testenv.JailBin(t), "why", "--"})
 	})
 }
 

@@ -51,6 +51,7 @@ func startStage(p plan.Plan, stdout *os.File) (*stage, error) {
 
 // run gives the stage its order and waits for its end.
 func (s *stage) run(p plan.Plan, o order, seals *seals) (status int, err error) {
+	ignoreStops()
 	if err := o.write(s.order); err != nil {
 		return 0, err
 	}

@@ -13,14 +13,20 @@ import (
 // reads the end.
 const (
 	ordered   = 'o' // the parent: the order is written
-	stopped   = 's' // process 1: the command has stopped itself
+	stopped   = 's' // process 1: the command has stopped
 	continued = 'c' // the parent: somebody has continued us
 	inFront   = 'f' // the parent: likewise, and the terminal is ours (fg)
 )
 
-// stopAlong stops the parent when the command has stopped itself, so that the
-// shell that waits for the parent sees it, and continues the command when the
-// shell continues the parent.
+// ignoreStops keeps the terminal's stops from the parent: whether it stops is the
+// command's decision. An editor takes Ctrl-Z as a key and stops itself later, which
+// nobody outside would see; and a parent that is stopped before the command can't
+// serve or trace it to its stop.
+func ignoreStops() { signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU) }
+
+// stopAlong stops the parent when the command has stopped, so that the shell that
+// waits for the parent sees it, and continues the command when the shell continues
+// the parent.
 func stopAlong(line *os.File) {
 	// kill(2) may return before the stop is felt: only SIGCONT says that it is over.
 	again := make(chan os.Signal, 1)

@@ -136,21 +136,15 @@ func putBack(l *mounts.Layout, c mounts.Cover) (err error) {
 func (i *process1) reap() (status int) {
 	status = -1 // it runs
 	for {
-		var ws syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &ws, syscall.WUNTRACED, nil)
+		pid, ws, err := i.wait()
 		switch {
-		case err == syscall.EINTR:
+		case err == syscall.EINTR, pid == 0:
 			continue
 		case err != nil && status >= 0: // the last process of all has ended
 			return status
 		case err != nil:
 			return 125
-		case ws.Stopped():
-			if pid == i.command {
-				i.stopped(ws.StopSignal())
-			}
-			continue
-		case pid != i.command:
+		case ws.Stopped(), pid != i.command:
 			continue
 		}
 		if status = ws.ExitStatus(); ws.Signaled() {
@@ -163,14 +157,20 @@ func (i *process1) reap() (status int) {
 	}
 }
 
-// stopped tells the parent that the command has stopped itself. A stop by the
-// terminal reaches the parent as well.
-func (i *process1) stopped(s syscall.Signal) {
-	i.tidying.Lock() // watch stops and continues everything
+// wait waits for a process that has ended or stopped, and tells the parent that the
+// command has stopped. First it only looks: watch stops and continues everything,
+// and of what was continued again wait4(2) knows nothing (0).
+func (i *process1) wait() (pid int, ws syscall.WaitStatus, err error) {
+	if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
+		return 0, 0, err
+	}
+	i.tidying.Lock()
 	defer i.tidying.Unlock()
-	if isStopped(i.command) && (s == syscall.SIGSTOP || leads(i.command)) {
+	pid, err = syscall.Wait4(-1, &ws, syscall.WUNTRACED|syscall.WNOHANG, nil)
+	if err == nil && pid == i.command && ws.Stopped() {
 		unix.Write(lineFD, []byte{stopped})
 	}
+	return pid, ws, err
 }
 
 // tellLeft says with -v how many processes end with the command.
