@@ -122,14 +122,19 @@ func (c *compiler) grants() error {
 
 // caches grants those that exist and plans a private place for the others.
 func (c *compiler) caches() error {
+	known := map[string]bool{}
 	for cache := range c.pol.Caches() {
+		if cache.Private {
+			continue
+		}
+		known[cache.Variable] = true
 		dir := cache.Dir
 		if value := c.host.getenv(cache.Variable); filepath.IsAbs(value) {
 			dir = rules.Path{Text: value}
 		}
 		path, ok := c.absolute(dir)
 		if !ok || !c.isDir(path) {
-			c.plan.Private = append(c.plan.Private, Private{Variable: cache.Variable, Name: strings.ToLower(cache.Variable)})
+			c.privateCache(cache)
 			continue
 		}
 		c.plan.Env = append(c.plan.Env, cache.Variable+"="+path)
@@ -137,7 +142,17 @@ func (c *compiler) caches() error {
 			return err
 		}
 	}
+	for cache := range c.pol.Caches() {
+		path, ok := c.absolute(cache.Dir)
+		if cache.Private && !known[cache.Variable] && (!ok || c.access(path)&Write == 0) {
+			c.privateCache(cache)
+		}
+	}
 	return nil
+}
+
+func (c *compiler) privateCache(cache rules.Cache) {
+	c.plan.Private = append(c.plan.Private, Private{Variable: cache.Variable, Name: strings.ToLower(cache.Variable)})
 }
 
 // unixPaths grants the host's sockets that the rules name.

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,6 +161,31 @@ func TestCaches(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// Where no profile of a toolchain is in use its cache is private to the run, though
+// there is one in HOME; not where a rule lets that one be written.
+func TestPrivateCaches(t *testing.T) {
+	const all = "CARGO_HOME GOCACHE GOMODCACHE UV_CACHE_DIR npm_config_cache"
+	for text, want := range map[string]string{
+		"profiles = ['default']":                                all,
+		"profiles = ['default', 'go']":                          "CARGO_HOME UV_CACHE_DIR npm_config_cache",
+		"profiles = ['default', 'rust']":                        "GOCACHE GOMODCACHE UV_CACHE_DIR npm_config_cache",
+		"profiles = ['default']\nfiles.write = ['~/.cache']":    "CARGO_HOME GOMODCACHE npm_config_cache",
+		"profiles = ['default']\nenv.set = { GOCACHE = 'off' }": "CARGO_HOME GOMODCACHE UV_CACHE_DIR npm_config_cache",
+		"profiles = []":                                         "",
+	} {
+		w := newWorld(t)
+		w.dirs("home/.cache/go-build", "home/go/pkg/mod", "home/.cargo/registry")
+		var got []string
+		for _, c := range w.plan(text).Private {
+			got = append(got, c.Variable)
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
 	}
 }
 

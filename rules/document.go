@@ -35,6 +35,7 @@ type document struct {
 	Cache []struct {
 		Dir      string `toml:"dir"`
 		Variable string `toml:"variable"`
+		Private  bool   `toml:"private"`
 	} `toml:"cache"`
 
 	Commands struct {

@@ -182,7 +182,7 @@ func (m *merger) addCaches(f *file) error {
 		if why != "" {
 			return problem(at, "", "cache: %s", why)
 		}
-		m.p.caches = append(m.p.caches, Cache{Dir: dir, Variable: c.Variable, From: at})
+		m.p.caches = append(m.p.caches, Cache{Dir: dir, Variable: c.Variable, Private: c.Private, From: at})
 	}
 	return nil
 }

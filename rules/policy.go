@@ -69,7 +69,10 @@ type Seed struct {
 type Cache struct {
 	Dir      Path
 	Variable string // its value, if set, counts instead of Dir
-	From     Origin
+	// Private: Dir is left alone even if it is there. Where another rule lets it be
+	// written, or another cache has the variable, this one does not count.
+	Private bool
+	From    Origin
 }
 
 // Waiver accepts the loss of promises that this host can't hold.

@@ -160,7 +160,9 @@ func Written() []Path {
 			add(text)
 		}
 		for _, c := range f.Cache {
-			add(c.Dir)
+			if !c.Private {
+				add(c.Dir)
+			}
 		}
 	}
 	return out

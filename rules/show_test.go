@@ -25,7 +25,7 @@ func show(p rules.Policy) []string {
 		say("seed %s %s", spell(s.File), spell(s.To))
 	}
 	for c := range p.Caches() {
-		say("cache %s %s", c.Variable, spell(c.Dir))
+		say("cache %s %s%s", c.Variable, spell(c.Dir), map[bool]string{true: " private"}[c.Private])
 	}
 	for w := range p.Waivers() {
 		say("waive %s", w.Name)
