@@ -141,10 +141,17 @@ func (p Plan) explain(v *view, path string) (Access, []Grant) {
 	var a Access
 	var why []Grant
 	for dir := real; ; dir = filepath.Dir(dir) {
-		for g := range p.on(v, dir) {
+		// Rules are one for each inode, but what is split may give more to one that has a
+		// rule by another name.
+		n := v.lstat(dir)
+		for i := range p.grants {
+			g := &p.grants[i]
+			if !g.isOn(n, dir) {
+				continue
+			}
 			a |= g.gives(v, dir, real)
 			if g.reaches(v, dir, real) {
-				why = append(why, g)
+				why = append(why, *g)
 			}
 		}
 		if dir == "/" {
@@ -162,12 +169,15 @@ func (p Plan) mountsDeny(path string) Access {
 		return 0
 	}
 	for dir := path; ; dir = filepath.Dir(dir) {
-		i := slices.IndexFunc(p.grants, func(g Grant) bool { return g.Path == dir && (g.Access != Read || g.Load) })
-		switch {
-		case i >= 0 && p.grants[i].Load:
-			return Write
-		case i >= 0:
-			return (Write | Exec) &^ p.grants[i].Access
+		for i := range p.grants {
+			g := &p.grants[i]
+			switch {
+			case g.Path != dir || g.Access == Read && !g.Load:
+			case g.Load:
+				return Write
+			default:
+				return (Write | Exec) &^ g.Access
+			}
 		}
 		if dir == "/" {
 			return Write | Exec
@@ -180,23 +190,15 @@ func (p Plan) mountsDeny(path string) Access {
 // hard link, a bind mount) has its rights, as it has for the kernel.
 func (p Plan) find(v *view, path string) int {
 	n := v.lstat(path)
-	return slices.IndexFunc(p.grants, func(g Grant) bool { return g.isOn(n, path) })
-}
-
-// on yields all grants on this file or directory: rules are one for each inode, but
-// what is split may give more to one that has a rule by another name.
-func (p Plan) on(v *view, path string) iter.Seq[Grant] {
-	n := v.lstat(path)
-	return func(yield func(Grant) bool) {
-		for _, g := range p.grants {
-			if g.isOn(n, path) && !yield(g) {
-				return
-			}
+	for i := range p.grants {
+		if p.grants[i].isOn(n, path) {
+			return i
 		}
 	}
+	return -1
 }
 
-func (g Grant) isOn(n inode, path string) bool {
+func (g *Grant) isOn(n inode, path string) bool {
 	return n.err == nil && g.ID == n.id || g.Path == path
 }
 

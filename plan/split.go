@@ -18,7 +18,7 @@ import (
 // reaches tells whether a grant on dir reaches path, which is it or beneath it.
 // Where dir is the granted directory in another mount, an entry may be another
 // file there: the rule is on what the entry is in the granted one.
-func (g Grant) reaches(v *view, dir, path string) bool {
+func (g *Grant) reaches(v *view, dir, path string) bool {
 	if !g.Split || dir == path {
 		return true
 	}
@@ -29,7 +29,7 @@ func (g Grant) reaches(v *view, dir, path string) bool {
 
 // gives is what a grant on dir gives on path, which is it or beneath it. Of a
 // split grant every directory may be listed: that right is on the outermost.
-func (g Grant) gives(v *view, dir, path string) Access {
+func (g *Grant) gives(v *view, dir, path string) Access {
 	switch {
 	case g.Split && v.lstat(path).mode.IsDir() && (dir == path || !g.reaches(v, dir, path)):
 		return Read
@@ -47,14 +47,15 @@ func (p Plan) throughEntries(v *view, path string, known Access) (a Access, why 
 	if n.links < 2 || n.mode.IsDir() {
 		return 0, nil
 	}
-	for _, g := range p.grants {
+	for i := range p.grants {
+		g := &p.grants[i]
 		if g.Access&^known == 0 {
 			continue // a thousand looks for nothing
 		}
 		for _, e := range g.Entries {
 			if v.lstat(g.Path+"/"+e).id == n.id {
 				a |= g.Access
-				why = append(why, g)
+				why = append(why, *g)
 			}
 		}
 	}
