@@ -101,7 +101,7 @@ func (w *World) Jail(t testing.TB, args ...string) Result {
 }
 
 // RunIn runs a command with a working directory and environment. What lasts
-// longer than two minutes fails the test.
+// longer than five minutes fails the test.
 func (w *World) RunIn(t testing.TB, dir string, env []string, argv ...string) Result {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -118,7 +118,7 @@ func Do(t testing.TB, cmd *exec.Cmd) Result {
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("%v: %v", cmd.Args, err)
 	}
-	timer := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
+	timer := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	err := cmd.Wait()
 	if !timer.Stop() {
 		t.Fatalf("%v did not end; so far:\n%s%s", cmd.Args, stdout.String(), stderr.String())
