@@ -10,6 +10,10 @@
 //
 // # Does not enforce
 //
+// That nobody looks into it before its first instruction: who opens its memory in
+// the moment between the kernel's execve and the prctl(2) that closes it has a
+// handle that stays good. What is given can be taken through that.
+//
 // That it is asked at all: what may be executed is the agent's domain's to say.
 // A process of the agent's domain can execute a sealed file without a runner,
 // or trace one; the artifact domain protects from programs, not from the agent.

@@ -269,6 +269,60 @@ exec 2>&1; gcc -o r r.c; ./r; ./r lower; (ulimit -x 5; ./hello)`
 	c.want(c.shell(hello, lower, "true"), "hello \n"+why+why)
 }
 
+// The parent of a runner neither sees nor takes what that is given.
+func TestRunnerClosed(t *testing.T) {
+	c := newCell(t)
+	// The attacker is in the domain already, so what is given is the order alone. A
+	// large environment keeps the runner's execve busy while it has it.
+	c.Options.Domain = Domain{Ruleset: readOnlyBelow(t, "/")}
+	c.want(c.shell(hello, `cat > look.c <<'E'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int orders, before, turned;
+static char *env[5001];
+static void look(pid_t child) {
+	char name[64], to[64];
+	for (int fd = 3; fd < 6; fd++) {
+		sprintf(name, "/proc/%d/fd/%d", child, fd);
+		memset(to, 0, 64);
+		readlink(name, to, 63);
+		orders += strstr(to, "order") != NULL;
+		before += fd == 5 && !strcmp(to, "/dev/null");
+	}
+	sprintf(name, "/proc/%d/exe", child);
+	memset(to, 0, 64);
+	readlink(name, to, 63);
+	turned = strstr(to, "/look") == NULL;
+}
+int main() {
+	int status, good = 0;
+	char *argv[] = {"hello", NULL};
+	for (int i = 0; i < 5000; i++) env[i] = "A_LONG_NAME=1";
+	for (int i = 0; i < 40; i++) {
+		pid_t child = fork();
+		if (!child) {
+			dup3(open("/dev/null", O_WRONLY), 5, O_CLOEXEC);
+			dup2(5, 1); dup2(5, 2);
+			execve("./hello", argv, env);
+			_exit(99);
+		}
+		while (waitpid(child, &status, WNOHANG) == 0) {
+			look(child);
+			if (i % 2 && turned) ptrace(PTRACE_SEIZE, child, 0, 0);
+		}
+		good += i % 2 == 0 && status == 0;
+	}
+	printf("%d %d %d\n", orders, before > 0, good);
+}
+E
+gcc -w -o look look.c; ./hello; exec ./look`), "hello \n0 1 20\n")
+}
+
 func TestRefusals(t *testing.T) {
 	c := newCell(t)
 	c.Options.Guides = []Guide{

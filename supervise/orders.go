@@ -138,10 +138,16 @@ func (s *server) take(t task, fd int) *order {
 }
 
 // answerRunner gives a runner its order. Who is no runner hears what the kernel
-// would have said; a runner that was not sent ends.
+// would have said; a runner that was not sent ends, and so does one whose tracer
+// would get what it is given.
 func (s *server) answerRunner(c call) {
 	if !s.runs(c.task) {
 		s.refuse(c.id, unix.EINVAL)
+		return
+	}
+	// Nobody becomes its tracer any more: see runner.c.
+	if tracer, err := c.task.status("TracerPid:"); s.Tracer == nil && (err != nil || tracer != "0") {
+		s.refuse(c.id, unix.EPERM)
 		return
 	}
 	o := s.take(c.task, int(c.argv))
