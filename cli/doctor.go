@@ -60,6 +60,9 @@ func (a app) facts(h plan.Host) {
 	a.fact("landlock", h.Landlock, fmt.Sprintf("ABI %d", h.ABI))
 	a.fact("seccomp", h.Seccomp, "filters")
 	a.fact("mounts", h.Mounts, "private mount and pid namespaces")
+	if h.ABI < plan.UnixABI { // from there on the supervisor connects nothing
+		a.fact("sockets", h.Peers, "the kernel tells who listens on a unix socket")
+	}
 	a.fact("yama", plan.Fact{OK: true}, yama())
 	if isWSL2(os.DirFS("/")) {
 		a.fact("WSL 2", plan.Fact{Why: "Landlock does not cover Windows' drives (9p, below /mnt)", Remedy: "keep projects in the Linux file system"}, "")

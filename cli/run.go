@@ -55,7 +55,7 @@ func (a app) start(o options, argv []string, keep bool) (status int, err error) 
 	if err != nil {
 		return 0, err
 	}
-	for _, n := range slices.Concat(p.Tree.Notes, cmd.Notes) {
+	for _, n := range slices.Concat(p.Tree.Notes, cmd.Notes, p.Idle()) {
 		fmt.Fprintf(a.stderr, "jail: note: %s\n", oneLine(n))
 	}
 	if p, err = withGuardFile(p, o.guardJSON); err != nil {

@@ -11,6 +11,7 @@ import (
 	"jail/landlock"
 	"jail/plan"
 	"jail/seccomp"
+	"jail/supervise"
 	"jail/trace"
 )
 
@@ -27,6 +28,17 @@ func Probe(h *plan.Host) {
 	h.ABI, h.Landlock = landlock.Probe()
 	h.Seccomp = seccomp.Probe()
 	h.Mounts = plan.Fact{OK: true} // found by trying, when the stage is started
+	h.Peers = peers(supervise.ProbePeers())
+}
+
+func peers(err error) plan.Fact {
+	if err == nil {
+		return plan.Fact{OK: true}
+	}
+	return plan.Fact{
+		Why:    fmt.Sprintf("the kernel does not tell who listens (SO_PEERPIDFD, Linux 6.5): %v", err),
+		Remedy: "inside, programs can't connect to each other's unix sockets; use a newer kernel",
+	}
 }
 
 // Run starts the command under its plan. path is what is executed, argv[0] what

@@ -18,6 +18,7 @@ type Artifacts struct {
 	Limits         []Limit
 	Deny           []NeverSealed
 	Drop           []string // patterns of variables that are not passed on
+	At             Origin   // of the first of these rules that is no profile's
 	write          []Grant
 }
 
@@ -30,7 +31,7 @@ type NeverSealed struct {
 // artifacts compiles [artifact] and [[guide]].
 func (c *compiler) artifacts() error {
 	a := c.pol.Artifact()
-	out := Artifacts{Run: a.Run, Libraries: a.Libraries, Network: a.Network, Limits: a.Limits}
+	out := Artifacts{Run: a.Run, Libraries: a.Libraries, Network: a.Network, Limits: a.Limits, At: wroteArtifact(a)}
 	if at, off := c.pol.UpgradesOff(); off {
 		out.Run, out.Libraries = rules.Choice{Off: true, From: at}, rules.Choice{Off: true, From: at}
 	}

@@ -21,7 +21,7 @@ func Compile(pol rules.Policy, h Host) (Plan, error) {
 	c := newCompiler(pol, h)
 	for _, step := range []func() error{
 		c.readMounts, c.grants, c.unixPaths, c.caches, c.gitDirs, c.sort, c.planted, c.carves, c.tree, c.own, c.absent, c.prove,
-		c.commands, c.seeds, c.environment, c.artifacts, c.promises,
+		c.commands, c.seeds, c.environment, c.artifacts, c.promises, c.peers, c.sealsPlace,
 	} {
 		if err := step(); err != nil {
 			return Plan{}, err

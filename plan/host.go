@@ -48,6 +48,7 @@ type Host struct {
 	Landlock Fact
 	Seccomp  Fact
 	Mounts   Fact
+	Peers    Fact // who listens on a unix socket is told
 
 	Tree Tree
 

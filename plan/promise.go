@@ -78,7 +78,7 @@ func (c *compiler) table() []Promise {
 		{ID: "processes", Text: "processes outside are not listed", By: c.by(0, mountsLayer, ""), Waiver: "mounts"},
 		{ID: "kernel", Text: "no new namespaces, mounts, io_uring, bpf, keyrings, terminal injection, odd socket families", By: c.by(0, "", seccompLayer)},
 		{ID: "abstract", Text: "no abstract unix sockets to the outside", By: c.by(6, "", c.unixBy()), Opened: abstractOpen},
-		{ID: "sockets", Text: "no unix sockets with a path to the outside (D-Bus, docker, ssh-agent)", By: c.by(unixABI, "", c.unixBy()), Opened: unixOpen},
+		{ID: "sockets", Text: "no unix sockets with a path to the outside (D-Bus, docker, ssh-agent)", By: c.by(UnixABI, "", c.unixBy()), Opened: unixOpen},
 		c.ports(),
 	}
 	if c.plan.Seals() {
@@ -117,16 +117,16 @@ func (c *compiler) by(abi int, mounts, seccomp string) []string {
 	return by
 }
 
-// unixABI is the Landlock ABI from which unix sockets with a path are covered.
-const unixABI = 9
+// UnixABI is the Landlock ABI from which unix sockets with a path are covered.
+const UnixABI = 9
 
 // ConnectsOnBehalf tells whether unix sockets are connected by the supervisor.
-func (p Plan) ConnectsOnBehalf() bool { return p.Mounts && !p.Network.UnixAny && p.ABI < unixABI }
+func (p Plan) ConnectsOnBehalf() bool { return p.Mounts && !p.Network.UnixAny && p.ABI < UnixABI }
 
 // RefusesUnix tells whether the filter has to refuse AF_UNIX sockets, because
 // no other layer keeps them inside and no rule opens them.
 func (p Plan) RefusesUnix() bool {
-	return !p.Network.UnixAny && p.ABI < unixABI && !p.ConnectsOnBehalf()
+	return !p.Network.UnixAny && p.ABI < UnixABI && !p.ConnectsOnBehalf()
 }
 
 // unixBy names what keeps unix sockets inside where Landlock does not.

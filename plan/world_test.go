@@ -29,7 +29,7 @@ func newWorld(t *testing.T) *world {
 	ok := plan.Fact{OK: true}
 	w.host = plan.Host{
 		Home: w.path("home"), Cwd: w.path("home/proj"), UID: os.Getuid(), Temp: w.path("tmp"), Own: []string{w.path("home/.config/jail")},
-		ABI: 7, Landlock: ok, Seccomp: ok, Mounts: ok, Tree: plan.Tree{Root: w.path("home/proj")},
+		ABI: 7, Landlock: ok, Seccomp: ok, Mounts: ok, Peers: ok, Tree: plan.Tree{Root: w.path("home/proj")},
 		Env: []string{"HOME=" + w.path("home"), "B=" + base},
 	}
 	return w

@@ -11,6 +11,8 @@ import (
 type Artifact struct {
 	// Run and Libraries: nobody has said "deny".
 	Run, Libraries Choice
+	// Asked is where the first "seal" is written out.
+	Asked Origin
 	// Network false refuses internet sockets to artifacts.
 	Network Choice
 	// Write is what artifacts may write, of what the jail may write; if no file
@@ -64,6 +66,8 @@ func (m *merger) addArtifact(f *file) error {
 			c.into.deny(from)
 		case c.value != "seal":
 			return problem(from, `write "seal" or "deny"`, "artifact.%s: %q is not known", c.key, c.value)
+		case a.Asked == (Origin{}):
+			a.Asked = from
 		}
 	}
 	if n := f.Artifact.Network; n != nil && !*n {
