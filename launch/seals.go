@@ -41,6 +41,8 @@ type seals struct {
 	store   *seal.Store
 	run     *seal.Run
 	runner  *os.File // jail's own binary, where the jail may execute it
+
+	unrecorded sync.Once
 }
 
 func newSeals(hand *os.File) *seals { return &seals{hand: hand, digests: digest.Open("")} }
@@ -276,13 +278,19 @@ func refusedFile(r supervise.Request, why string) error {
 }
 
 // record writes a line of the journal. One that can't be written is no reason to
-// refuse: the journal says itself when it is full.
+// refuse: the journal says itself when it is full or has lost some, and the user is
+// told when that begins.
 func (s *seals) record(r supervise.Request, sealed seal.Sealed, decision, rule string) {
 	parent, _ := os.Readlink("/proc/" + strconv.Itoa(r.PID) + "/exe")
 	if s.open() != nil {
 		return
 	}
-	s.run.Journal().Write(seal.Entry{
+	err := s.run.Journal().Write(seal.Entry{
 		Time: time.Now(), PID: r.PID, Parent: parent, Path: r.Path, Digest: sealed.Digest, Size: sealed.Size, Decision: decision, Rule: rule,
 	})
+	if err != nil && !errors.Is(err, seal.ErrFull) {
+		s.unrecorded.Do(func() {
+			fmt.Fprintf(os.Stderr, "jail: warning: what is built and run is not recorded: the journal in %q: %v\n", s.plan.State, plan.Cause(err))
+		})
+	}
 }

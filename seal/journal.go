@@ -98,6 +98,7 @@ type Journal struct {
 	file *os.File
 	size int64
 	full bool
+	lost int // entries that could not be written, and have not been accounted for
 }
 
 // ErrFull says that a journal has reached its size. What is not recorded must not
@@ -121,30 +122,56 @@ func (j *Journal) Write(e Entry) error {
 	if err != nil {
 		return err
 	}
-	if len(text) >= journalLine {
-		return errors.New("the entry is too long for the journal")
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.full {
+	switch {
+	case j.full:
 		return ErrFull
-	}
-	if j.size+int64(len(text)) > journalSize-journalTrailer {
+	case len(text) >= journalLine:
+		j.lost++
+		return errors.New("the entry is too long for the journal")
+	case j.size+int64(len(text)) > journalSize-journalTrailer:
 		j.full = true
 		text, _ = json.Marshal(Entry{Time: e.Time, Decision: "full", Rule: "the journal is full; what follows is not recorded"})
 	}
-	n, err := j.file.Write(append(text, '\n'))
-	j.size += int64(n)
-	if err == nil && j.full {
+	if err = j.append(text); err == nil && j.full {
 		err = ErrFull
 	}
 	return err
 }
 
+// append writes a line whole or not at all. When there is room again after a disk
+// was full, the line before it says how many there would be: who fills the disk does
+// not keep from the journal that something was done meanwhile.
+func (j *Journal) append(text []byte) error {
+	var lines []byte
+	if j.lost > 0 {
+		lines, _ = json.Marshal(Entry{Time: time.Now(), Decision: "lost", Rule: fmt.Sprintf("entries that could not be written: %d", j.lost)})
+		lines = append(lines, '\n')
+	}
+	if text != nil {
+		lines = append(append(lines, text...), '\n')
+	}
+	n, err := j.file.Write(lines)
+	if err != nil {
+		j.lost++
+		if n > 0 {
+			err = errors.Join(err, j.file.Truncate(j.size))
+		}
+		return err
+	}
+	j.size, j.lost = j.size+int64(n), 0
+	return nil
+}
+
 func (j *Journal) close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.file.Close()
+	var err error
+	if j.lost > 0 {
+		err = j.append(nil)
+	}
+	return errors.Join(err, j.file.Close())
 }
 
 // Runs lists the runs that have a journal, oldest first.

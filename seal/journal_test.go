@@ -55,12 +55,12 @@ func TestJournal(t *testing.T) {
 		t.Error(d)
 	}
 	text := read(t, filepath.Join(s.path, "journal", r.ID()+journalSuffix))
-	if strings.Count(text, "\n") != 2 || strings.ContainsAny(text, "\x1b\x00") {
+	if strings.Count(text, "\n") != 3 || strings.ContainsAny(text, "\x1b\x00") {
 		t.Errorf("%q", text)
 	}
 	got, bad := entries(t, []byte(text))
-	if d := cmp.Diff(want, got); d != "" || bad != 0 {
-		t.Error(d, bad)
+	if d := cmp.Diff(want, got[:2]); d != "" || bad != 0 || got[2].Decision != "lost" {
+		t.Error(d, bad, got[2:])
 	}
 }
 

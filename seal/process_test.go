@@ -241,7 +241,35 @@ func fill(store, large, small string) {
 	check(err)
 	_, err = r.Program(f, small)
 	check(err)
+	fillJournal(r, filepath.Join(store, "fill"))
 	fmt.Println("reached the end")
+}
+
+// fillJournal writes on while the disk is full, and once there is room again.
+func fillJournal(r *Run, file string) {
+	if err := os.WriteFile(file, make([]byte, 4<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		check(fmt.Errorf("filling: %w", err))
+	}
+	written, lost := 0, 0
+	for lost < 3 {
+		if err := r.Journal().Write(Entry{Path: strings.Repeat("p", 1000), Decision: "sealed"}); err == nil {
+			written++
+		} else if lost++; !errors.Is(err, syscall.ENOSPC) {
+			check(err)
+		}
+	}
+	check(os.Remove(file))
+	check(r.Journal().Write(Entry{Path: "last"}))
+	f, err := r.store.OpenJournal(r.ID())
+	check(err)
+	var all []Entry
+	for e, err := range Entries(f, new(int64)) {
+		check(err) // no half line
+		all = append(all, e)
+	}
+	if len(all) != written+2 || all[written].Decision != "lost" || !strings.HasSuffix(all[written].Rule, "written: 3") || all[written+1].Path != "last" {
+		check(fmt.Errorf("%d written, in the journal %d: %+v", written, len(all), all[max(0, len(all)-2):]))
+	}
 }
 
 func TestDiskFull(t *testing.T) {
