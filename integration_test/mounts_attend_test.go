@@ -43,6 +43,19 @@ func TestMountsKeepRunningParentKilled(t *testing.T) {
 	mtWait(t, "the daemon's end", func() bool { return len(mtPids(t, "98211")) == 0 })
 }
 
+// What is left gets the signals that the command would have got.
+func TestMountsKeepRunningSignal(t *testing.T) {
+	mtNeed(t)
+	w := testenv.NewWorld(t)
+	daemon := `trap 'echo told; exit' TERM; while kill -0 $0 2>/dev/null; do sleep 0.02; done; echo alone; while :; do sleep 0.02; done`
+	p := mtStart(t, mtCommand(t, w, []string{"--keep-running"}, "bash", "-c", `setsid bash -c "$0" $$ & exit 7`, daemon))
+	p.wait(t, "alone")
+	must(t, p.Process.Signal(syscall.SIGTERM))
+	if r := p.end(t); r.Status != 7 || r.Stdout != "alone\ntold\n" { // bash may say that its sleep was terminated
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestMountsTellsHowManyWereEnded(t *testing.T) {
 	mtNeed(t)
 	w := testenv.NewWorld(t)

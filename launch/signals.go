@@ -74,8 +74,13 @@ func (s *seen) since(t time.Time, sig os.Signal) bool {
 }
 
 // passOn sends the command what the parent has got, unless the whole group got it
-// and the command is in that.
+// and the command is in that. When the command has ended, what it left running
+// (--keep-running) gets it: else nothing but SIGKILL would end that.
 func (i *process1) passOn(s syscall.Signal) {
+	if i.ended.Load() {
+		syscall.Kill(-1, s)
+		return
+	}
 	told := time.Now()
 	for time.Since(told) < groupDelay && !leads(i.command) {
 		if i.seen.since(told.Add(-groupDelay), s) {

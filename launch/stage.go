@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -94,8 +95,9 @@ type process1 struct {
 	command     int
 	verbose     bool
 	keepRunning bool
-	seen        seen       // signals that came to init itself
-	tidying     sync.Mutex // the jail is stopped, but not by its user
+	ended       atomic.Bool // the command has, and its number may be another's
+	seen        seen        // signals that came to init itself
+	tidying     sync.Mutex  // the jail is stopped, but not by its user
 }
 
 // watch puts carve-outs back that the host has dropped by replacing what they
@@ -147,6 +149,7 @@ func (i *process1) reap() (status int) {
 		case ws.Stopped(), pid != i.command:
 			continue
 		}
+		i.ended.Store(true)
 		if status = ws.ExitStatus(); ws.Signaled() {
 			status = 128 + int(ws.Signal())
 		}
