@@ -57,7 +57,7 @@ func (l Layout) Unkept() []string {
 			continue
 		}
 		is, err := readCopied(c.Path)
-		was, err2 := readCopied(filepath.Join(l.Temp, copies, strconv.Itoa(i), "copy"))
+		was, err2 := l.readCopy(i)
 		if errors.Join(err, err2) != nil || !bytes.Equal(is, was) {
 			out = append(out, c.Path)
 		}
@@ -72,9 +72,28 @@ func readCopied(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readSmall(f)
+}
+
+// readCopy reads a copy that the jail may have written. The directories above it are
+// the jail's too: no link there leads out of its /tmp.
+func (l Layout) readCopy(i int) ([]byte, error) {
+	root, err := os.OpenRoot(l.Temp)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(filepath.Join(copies, strconv.Itoa(i), "copy"), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return readSmall(f)
+}
+
+func readSmall(f *os.File) ([]byte, error) {
 	defer f.Close()
 	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() || fi.Size() > maxCopy {
-		return nil, fmt.Errorf("%s: not a small regular file", path)
+		return nil, fmt.Errorf("%s: not a small regular file", f.Name())
 	}
 	return io.ReadAll(io.LimitReader(f, maxCopy))
 }

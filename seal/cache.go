@@ -56,8 +56,12 @@ func (s *Store) settleUp() {
 	}
 }
 
+// maxCopies bounds the cache where copies are so small that their bytes say nothing
+// of the room they take.
+const maxCopies = 1 << 16
+
 // trim removes the copies that were unused for longest until the cache is no
-// larger than limit. What a run has is not removed. A run that takes a copy at
+// larger than limit, nor has more copies than most. What a run has is not removed. A run that takes a copy at
 // this moment keeps the inode it took; only the name in the cache is lost.
 func (s *Store) trim(limit int64) (freed int64, err error) {
 	dir, err := s.root.Open("cache")
@@ -70,15 +74,16 @@ func (s *Store) trim(limit int64) (freed int64, err error) {
 	}
 	items, total := s.items()
 	slices.SortFunc(items, func(x, y item) int { return x.used.Compare(y.used) })
+	left := len(items)
 	for _, i := range items {
-		if total <= limit {
+		if total <= limit && left <= s.most {
 			break
 		}
 		if i.links > 1 {
 			continue
 		}
 		if err = s.root.Remove(path.Join("cache", i.name)); err == nil {
-			total, freed = total-i.size, freed+i.size
+			total, freed, left = total-i.size, freed+i.size, left-1
 		} else if !os.IsNotExist(err) {
 			return freed, err
 		}

@@ -18,6 +18,7 @@ type Store struct {
 	path  string   // real path
 	root  *os.Root // handle of it: no name below leads out
 	cap   int64
+	most  int // copies
 	index *index
 
 	mu      sync.Mutex
@@ -57,7 +58,7 @@ func Open(dir string, capBytes int64) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: real, root: root, cap: capBytes, index: &index{root: root}}
+	s := &Store{path: real, root: root, cap: capBytes, most: maxCopies, index: &index{root: root}}
 	if err := s.prepare(); err != nil {
 		root.Close()
 		return nil, err

@@ -337,3 +337,22 @@ func TestRunner(t *testing.T) {
 		t.Errorf("inodes %d", inodes)
 	}
 }
+
+// A million copies of a few bytes are not kept because they are small.
+func TestManySmall(t *testing.T) {
+	s := openStore(t, filepath.Join(tempDir(t), "seal"), 0)
+	s.most = 100
+	for i := range 110 {
+		f, err := s.root.Create(fmt.Sprintf("cache/%d", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	if _, err := s.trim(s.cap); err != nil {
+		t.Fatal(err)
+	}
+	if left := len(s.list("cache")); left != 100 {
+		t.Errorf("%d are left", left)
+	}
+}
