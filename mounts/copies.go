@@ -23,13 +23,19 @@ const maxCopy = 1 << 20
 // makeCopies makes, for each file that the jail gets a copy of, the copy and a
 // symbolic link to it. The link is what covers the file: git locks and renames
 // where links lead, so it writes the copy, and the file itself is out of reach
-// like one that is only protected.
+// like one that is only protected. Of what git would not read as a config there is
+// no copy: who leaves a fifo or a huge file there must not keep the next jail from
+// starting.
 func (l *Layout) makeCopies() error {
 	for i, c := range l.Covers {
 		if c.Kind != Copy {
 			continue
 		}
 		text, err := readCopied(c.Path)
+		if errors.Is(err, errUnfit) {
+			l.Covers[i].Kind = Protect
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("copying %q: %w", c.Path, err)
 		}
@@ -57,6 +63,9 @@ func (l Layout) Unkept() []string {
 			continue
 		}
 		is, err := readCopied(c.Path)
+		if errors.Is(err, errUnfit) {
+			continue // it had none
+		}
 		was, err2 := l.readCopy(i)
 		if errors.Join(err, err2) != nil || !bytes.Equal(is, was) {
 			out = append(out, c.Path)
@@ -90,10 +99,12 @@ func (l Layout) readCopy(i int) ([]byte, error) {
 	return readSmall(f)
 }
 
+var errUnfit = errors.New("not a small regular file")
+
 func readSmall(f *os.File) ([]byte, error) {
 	defer f.Close()
 	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() || fi.Size() > maxCopy {
-		return nil, fmt.Errorf("%s: not a small regular file", f.Name())
+		return nil, errUnfit
 	}
 	return io.ReadAll(io.LimitReader(f, maxCopy))
 }

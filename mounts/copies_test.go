@@ -4,7 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // What the jail puts in the place of its copies leads jail to no other file.
@@ -26,5 +29,28 @@ func TestUnkeptFollowsNoLink(t *testing.T) {
 	}
 	if got := l.Unkept(); len(got) != 1 || got[0] != config {
 		t.Errorf("by a link: %q", got)
+	}
+}
+
+// What is no config gets no copy, and is protected all the same.
+func TestNoCopy(t *testing.T) {
+	dir := t.TempDir()
+	fifo, huge := filepath.Join(dir, "fifo"), filepath.Join(dir, "huge")
+	if err := errors.Join(unix.Mkfifo(fifo, 0o600), os.WriteFile(huge, nil, 0o600), os.Truncate(huge, maxCopy+1)); err != nil {
+		t.Fatal(err)
+	}
+	l := Layout{Temp: t.TempDir(), Covers: []Cover{{Path: fifo, Kind: Copy}, {Path: huge, Kind: Copy}}}
+	parents := l
+	parents.Covers = slices.Clone(l.Covers)
+	if err := l.makeCopies(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range l.Covers {
+		if c.Kind != Protect {
+			t.Errorf("%+v", c)
+		}
+	}
+	if got := parents.Unkept(); len(got) != 0 {
+		t.Errorf("unkept: %q", got)
 	}
 }
