@@ -140,7 +140,7 @@ func (i *process1) reap() (status int) {
 	for {
 		pid, ws, err := i.wait()
 		switch {
-		case err == syscall.EINTR, pid == 0:
+		case err == syscall.EINTR, err == nil && pid == 0:
 			continue
 		case err != nil && status >= 0: // the last process of all has ended
 			return status
