@@ -136,7 +136,7 @@ func TestPackagesAreListed(t *testing.T) {
 // C is called in one place, and memory is cast in few.
 func TestCgoAndUnsafe(t *testing.T) {
 	may := map[string][]string{
-		"C":                                    {"seccomp", "confine", "runner"},
+		"C":                                    {"seccomp", "confine", "runner", "supervise"},
 		"unsafe":                               {"attack", "seccomp", "mounts", "confine", "supervise", "trace"},
 		"github.com/seccomp/libseccomp-golang": {"seccomp"},
 		"plugin":                               {},

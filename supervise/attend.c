@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -24,6 +25,7 @@
 #define SYS_pidfd_getfd 438
 #endif
 #define JAIL_PIDFD_THREAD O_EXCL // Linux 6.9
+#define JAIL_SOCKFS 0x534f434bu  // statfs(2)
 
 // place is FNV-1a's.
 static unsigned place(const char *path, unsigned n)
@@ -72,8 +74,14 @@ static int executable(pid_t task, int fd)
 	if (pid < 0)
 		return 0;
 	int copy = syscall(SYS_pidfd_getfd, pid, fd, 0);
-	int yes = copy >= 0 && !fstatfs(copy, &fs) && !(fs.f_flags & ST_NOEXEC);
+	int known = copy >= 0 && !fstatfs(copy, &fs);
+	int yes = known && !(fs.f_flags & ST_NOEXEC);
 
+	// Nobody maps a socket. One that lingers would keep us at its close.
+	if (known && (unsigned)fs.f_type == JAIL_SOCKFS) {
+		struct linger none = { 0, 0 };
+		setsockopt(copy, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+	}
 	if (copy >= 0)
 		close(copy);
 	close(pid);
