@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"os/exec"
+	"strings"
 	"testing"
 
 	"jail/internal/testenv"
@@ -92,4 +93,99 @@ E`)
 			{"bash", "-ec", ". .venv/bin/activate; python -m pytest -q | sed 's/ in .*/ in/'; p-cli from the shell"},
 		},
 	})
+}
+
+// Java: a wrapper script like Gradle's, a library of the project's own, and one that a jar unpacks
+// into the directory for temporary files, as drivers of databases do.
+func TestToolchainJava(t *testing.T) {
+	mtNeed(t)
+	setup := evShell(`mkdir wrapper native
+cat > Native.java <<'E'
+import java.nio.file.*;
+public class Native {
+    static native int answer();
+    public static void main(String[] args) throws Exception {
+        if (args[0].equals("jar")) {
+            Path file = Files.createTempFile("native", ".so");
+            Files.copy(Native.class.getResourceAsStream("/libnative.so"), file, StandardCopyOption.REPLACE_EXISTING);
+            System.load(file.toString());
+            Files.delete(file);
+        } else System.loadLibrary("native");
+        System.out.println(args[0] + " " + answer());
+        System.out.println(new String(new ProcessBuilder("./tool").start().getInputStream().readAllBytes()));
+    }
+}
+E
+echo 'int Java_Native_answer(void *env, void *class) { return 42; }' > native.c
+printf '#include <stdio.h>\nint main(void) { printf("a tool"); return 0; }\n' > tool.c
+printf '#!/bin/sh\nDIR=$(cd "$(dirname "$0")" && pwd -P)\nexec "${JAVA_HOME:-/usr}/bin/java" -Xshare:auto -classpath "$DIR/wrapper/wrapper.jar" Native "$@"\n' > gradlew
+chmod 755 gradlew`)
+	mtJob(t, evJob{
+		name: "java", needs: []string{"javac", "java", "jar", "gcc"}, setup: setup,
+		want: "path 42\na tool\njar 42\na tool\n", ignore: `\.jar$`,
+		steps: [][]string{
+			{"bash", "-ec", "gcc -o tool tool.c; gcc -shared -fPIC -o native/libnative.so native.c; javac Native.java"},
+			{"java", "-Djava.library.path=native", "Native", "path"},
+			{"bash", "-ec", "jar cf wrapper/wrapper.jar Native.class -C native libnative.so; ./gradlew jar"},
+		},
+	})
+}
+
+// What go makes in other ways than in TestSealEverydayGo: programs with the race detector's runtime
+// and its address space, and plugins.
+func TestToolchainGoModes(t *testing.T) {
+	mtNeed(t)
+	cache := strings.TrimSpace(toolOutput(t, "go", "env", "GOCACHE"))
+	setup := evShell(`mkdir plug; echo 'module example.org/m' > go.mod
+printf 'package main\n\nfunc Answer() int { return 42 }\n' > plug/p.go
+cat > m.go <<'E'
+package main
+
+import (
+	"os"
+	"plugin"
+)
+
+func main() {
+	p, err := plugin.Open(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	f, err := p.Lookup("Answer")
+	if err != nil {
+		panic(err)
+	}
+	os.Stdout.WriteString("plugin\n")
+	os.Exit(f.(func() int)())
+}
+E
+cat > m_test.go <<'E'
+package main
+
+import "testing"
+
+func TestRace(t *testing.T) {
+	n, done := 0, make(chan bool)
+	go func() { n++; close(done) }()
+	n++
+	<-done
+}
+E`)
+	mtJob(t, evJob{
+		name: "go", needs: []string{"go", "gcc"}, setup: setup, want: "(?s)WARNING: DATA RACE.*plugin\n42", ignore: evCaches,
+		flags: []string{"--write", cache},
+		env:   []string{"GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-mod=mod -trimpath", "GOCACHE=" + cache},
+		steps: [][]string{
+			{"bash", "-ec", `go test -race . | grep -o 'WARNING: DATA RACE\|race detected during execution of test'`},
+			{"go", "build", "-buildmode=plugin", "-o", "plug.so", "./plug"},
+			{"bash", "-ec", `go build -o host .; ./host plug.so || echo $?; mkdir sub; cd sub; ../host ../plug.so || echo $?`},
+		},
+	})
+}
+
+func toolOutput(t *testing.T, argv ...string) string {
+	t.Helper()
+	out, err := exec.Command(argv[0], argv[1:]...).Output()
+	testenv.Need(t, argv[0], err)
+	return string(out)
 }
