@@ -87,6 +87,7 @@ func (e *Explainer) refusal(c trace.Call) (Refusal, bool) {
 		return one, true
 	}
 	e.byPlan(&one, p, use)
+	one.Usual = one.Rule == "" && e.optional(e.meant(use.Path), use.Op)
 	if c.Inner && one.Layer == "landlock" && !refuses(e.plan, use) {
 		one.Why, one.Allow = "a program that was built here, and what it starts, may do less: "+one.Why, e.forArtifacts(use)
 	}

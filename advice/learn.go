@@ -68,7 +68,7 @@ func (l *Learner) use(u trace.Use, c trace.Call) {
 	switch _, private := privateDir(u.Path); {
 	case u.Want == trace.Connect && !(c.Result >= 0 && strings.HasPrefix(u.Address, "unix:")):
 		note(l.ports, u.Address, 0, c.Task)
-	case a == 0, u.Path == "", within(u.Path, "/proc"), c.Turned:
+	case a == 0, u.Path == "", within(u.Path, "/proc"), c.Turned, l.optional(u.Path, u.Op):
 	case l.plan.Reason(u.Path, a).Decision == plan.Granted:
 		l.Used[l.plan.Reason(u.Path, a).Rule]++
 	case private && !within(u.Path, l.Home) && !within(u.Path, l.Root):
@@ -120,7 +120,7 @@ func (l *Learner) ForArtifacts(lines []Line) (out []Line) {
 // Missing lists what a plan still refuses of what was used.
 func (l *Learner) Missing(p plan.Plan) (out []string) {
 	for path, n := range l.needs {
-		if r := p.Reason(path, n.access); r.Decision == plan.NoGrant {
+		if r := p.Reason(path, n.access); r.Decision == plan.NoGrant && !(n.dir && holds(p, path)) {
 			out = append(out, path)
 		}
 	}
@@ -134,7 +134,7 @@ func (l *Learner) Propose(p plan.Plan) (lines []Line, left []Left) {
 	for _, n := range l.sorted() {
 		r := p.Reason(n.path, n.access)
 		switch {
-		case r.Decision == plan.Granted, r.Decision == plan.Writable && p.Seals():
+		case r.Decision == plan.Granted, r.Decision == plan.Writable && p.Seals(), n.dir && holds(p, n.path):
 			continue
 		case l.Secret(n.path):
 			left = append(left, Left{n.path, "a secret, or named like one", n.by})
@@ -155,6 +155,16 @@ func (l *Learner) Propose(p plan.Plan) (lines []Line, left []Left) {
 		lines = join(lines, l.line(key, path, n))
 	}
 	return l.collapse(lines), left
+}
+
+// holds tells whether a directory is there from the start, since a grant lies in it.
+func holds(p plan.Plan, dir string) bool {
+	for g := range p.Grants() {
+		if within(g.Path, dir) {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *Learner) sorted() []need {

@@ -48,6 +48,18 @@ func (p Places) Secret(name string) bool {
 	})
 }
 
+// optionals are places under HOME that programs write to where they may, and do
+// without: go counts there which of its programs run.
+var optionals = []string{".config/go/telemetry"}
+
+// optional tells whether a call is about such a place, or makes what is above it.
+func (p Places) optional(name, op string) bool {
+	return slices.ContainsFunc(optionals, func(o string) bool {
+		o = filepath.Join(p.Home, o)
+		return within(name, o) || op == "mkdir" && within(o, name)
+	})
+}
+
 // tooWide tells whether a directory is not for granting: it holds secrets, or a
 // home, or the project, or everything.
 func (p Places) tooWide(dir string) bool {

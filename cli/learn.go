@@ -151,7 +151,12 @@ func compileSources(o options, command string, sources []rules.Source) (plan.Pla
 // profiles adds to those that the project and the command choose the ones of other
 // toolchains, as long as one covers something that is needed.
 func (l *lesson) profiles() ([]string, plan.Plan, error) {
-	chosen, best := l.base.Profiles, l.base
+	// Made anew: what the command has made is there now, and a plan grants that.
+	best, err := compileFor(l.o, l.argv[0])
+	if err != nil {
+		return nil, plan.Plan{}, err
+	}
+	chosen := best.Profiles
 	for l.o.rulesFile == "" {
 		missing, name := len(l.learner.Missing(best)), ""
 		for _, candidate := range rules.ChosenBy(rules.Markers()) {

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"jail/plan"
 )
@@ -62,7 +65,8 @@ func remember(p plan.Plan, used map[string]int) error {
 	return os.Rename(file+".new", file)
 }
 
-// tellUnused lists the rules in force that no recorded run has used.
+// tellUnused lists the rules in force that no recorded run has used. Those of a
+// profile can't be taken out one by one: of these it is named when none is.
 func (a app) tellUnused(o options) error {
 	p, err := compile(o, "", probe)
 	if err != nil {
@@ -76,11 +80,21 @@ func (a app) tellUnused(o options) error {
 		return &plan.Problem{What: "no run was recorded in this project", Hint: "`jail learn -- COMMAND` records what it sees"}
 	}
 	fmt.Fprintf(a.stdout, "recorded runs: %d; rules that none of them used:\n", u.Runs)
+	idle := map[string]bool{}
 	for g := range p.Grants() {
 		for _, f := range g.From {
-			if u.Used[f.Text] == 0 {
+			name, builtIn := strings.CutPrefix(f.At.File, "profile ")
+			switch _, known := idle[name]; {
+			case builtIn:
+				idle[name] = u.Used[f.Text] == 0 && (idle[name] || !known)
+			case u.Used[f.Text] == 0:
 				fmt.Fprintf(a.stdout, "  %-6s %-44s %s\n", f.Access, oneLine(f.Text), oneLine(f.At.String()))
 			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(idle)) {
+		if idle[name] {
+			fmt.Fprintf(a.stdout, "  all grants of profile %q\n", name)
 		}
 	}
 	return nil

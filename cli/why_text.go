@@ -34,7 +34,7 @@ func (w whyAnswer) text(home string) string {
 	}
 	p.alsoOutside(host)
 	if usual > 0 {
-		p.head(fmt.Sprintf("%d calls that programs try first, and do without (ENOSYS; --json lists them)", usual))
+		p.head(fmt.Sprintf("%dx something that programs try, and do without (--json lists it)", usual))
 	}
 	if len(rules) > 0 {
 		p.head("rules that would allow what has a rule (for a rule file; grant what you understand)")

@@ -95,6 +95,24 @@ gcc -o w w.c; ./w ~/.cache/tool/a; ./w here; sh -c 'exec ./w ~/.cache/tool/b'`
 	}
 }
 
+// What a toolchain makes in a new home is what its profile is for, and what it does
+// without is nobody's rule; no other toolchain's profile is drawn in.
+func TestLearnNewHome(t *testing.T) {
+	mtNeed(t)
+	mtElsewhere(t)
+	w := testenv.NewWorld(t)
+	w.WriteFile(t, filepath.Join(w.Project, "Cargo.toml"), "")
+	const line = `mkdir ~/.cargo; : > ~/.cargo/.package-cache; (cd; mkdir .config .config/go .config/go/telemetry .config/go/telemetry/local); : > ~/.config/go/telemetry/local/a.count; : > ~/.config/go/telemetry/local/upload.token`
+	_, got, _ := strings.Cut(lnLearn(t, w, nil, line), "has done.\n")
+	if want := "version  = 1\nprofiles = [\"default\", \"rust\"]\n"; got != want {
+		t.Errorf("%s", got)
+	}
+	must(t, os.RemoveAll(filepath.Join(w.Home, ".config")))
+	if got := wyRun(t, w, 1, nil, "mkdir -p ~/.config/go/telemetry/local"); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
 // Learning is no licence: these work without jail, and fail while it learns.
 func TestLearnStaysClosed(t *testing.T) {
 	mtNeed(t)
@@ -156,6 +174,14 @@ func TestLearnUnused(t *testing.T) {
 	lnLearn(t, w, flags, "cat ~/outside/used")
 	r = w.Run(t, append([]string{testenv.JailBin(t), "learn", "--unused"}, flags...)...)
 	if r.Status != 0 || strings.Contains(r.Stdout, w.Outside+" ") || !strings.Contains(r.Stdout, filepath.Join(w.Home, "tools")) {
+		t.Errorf("%s%s", r.Stdout, r.Stderr)
+	}
+	// What can't be taken out of a profile is not listed; a profile can.
+	if strings.Contains(r.Stdout, "/dev/full") {
+		t.Errorf("%s", r.Stdout)
+	}
+	r = w.Run(t, testenv.JailBin(t), "learn", "--unused", "--profile", "default", "--profile", "java")
+	if want := "recorded runs: 1; rules that none of them used:\n  all grants of profile \"java\"\n"; r.Stdout != want {
 		t.Errorf("%s%s", r.Stdout, r.Stderr)
 	}
 }
