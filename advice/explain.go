@@ -252,8 +252,9 @@ func (e *Explainer) bySeccomp(c trace.Call, errno unix.Errno) (Refusal, bool) {
 		return Refusal{}, false
 	}
 	one := Refusal{
-		Op: r.Call, Errno: errnoName(errno), Layer: "seccomp", Usual: errno == unix.ENOSYS,
-		Why: "refused in every jail; no rule opens it",
+		Op: r.Call, Errno: errnoName(errno), Layer: "seccomp",
+		Usual: errno == unix.ENOSYS || c.Number == unix.SYS_GET_MEMPOLICY, // which libnuma asks in every ps
+		Why:   "refused in every jail; no rule opens it",
 	}
 	if uses := e.reader.Uses(c); len(uses) > 0 {
 		one.Path = uses[0].Path

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"jail/advice"
@@ -12,7 +13,7 @@ import (
 // and the rules that would allow the rest, as they stand in a rule file.
 func (w whyAnswer) text(home string) string {
 	p := &page{home: home}
-	var host []advice.Refusal
+	var host, ours []advice.Refusal
 	var rules []advice.Rule
 	usual := 0
 	for _, r := range w.Refusals {
@@ -24,10 +25,13 @@ func (w whyAnswer) text(home string) string {
 			host = append(host, r)
 			continue
 		}
-		p.refusal(r)
+		ours = append(ours, r)
 		if r.Allow != nil {
 			rules = append(rules, *r.Allow)
 		}
+	}
+	for _, alike := range grouped(ours) {
+		p.refusals(alike)
 	}
 	if p.Len() == 0 {
 		fmt.Fprintln(p, "nothing was refused by jail")
@@ -45,12 +49,38 @@ func (w whyAnswer) text(home string) string {
 	return p.String()
 }
 
-func (p *page) refusal(r advice.Refusal) {
+// grouped puts together what differs in nothing but a file's name: temporary files
+// with random names would be a page of their own.
+func grouped(list []advice.Refusal) (out [][]advice.Refusal) {
+	at := map[string]int{}
+	for _, r := range list {
+		key := fmt.Sprint(filepath.Dir(r.Path), r.To, r.Op, r.Want, r.Errno, r.Layer, r.At, r.Why, r.Allow, r.Secret, r.Programs)
+		i, known := at[key]
+		if !known || r.Path == "" {
+			at[key], out = len(out), append(out, nil)
+			i = len(out) - 1
+		}
+		out[i] = append(out[i], r)
+	}
+	return out
+}
+
+func (p *page) refusals(alike []advice.Refusal) {
+	r, count := alike[0], 0
+	for _, one := range alike {
+		count += one.Count
+	}
 	what := r.Op
 	if r.Want != "" && r.Want != r.Op {
 		what += " to " + r.Want
 	}
-	fmt.Fprintf(p, "%dx %s %s  (%s)\n", r.Count, what, p.path(cmp.Or(r.Path, r.To)), r.Errno)
+	if on := cmp.Or(r.Path, r.To); on != "" {
+		what += " " + p.path(on)
+	}
+	if others := len(alike) - 1; others > 0 {
+		what += fmt.Sprintf(" and %d more in %s", others, strings.TrimSuffix(p.path(filepath.Dir(r.Path)+"/"), "/"))
+	}
+	fmt.Fprintf(p, "%dx %s  (%s)\n", count, what, r.Errno)
 	p.line("  %-6s %s: %s", "why", r.Layer, oneLine(r.Why))
 	if r.At != "" {
 		p.line("  %-6s %s", "rule", oneLine(r.At))

@@ -274,6 +274,25 @@ func TestWhyHost(t *testing.T) {
 	}
 }
 
+// Many files of one directory are one refusal to read, and many to count.
+func TestWhyTogether(t *testing.T) {
+	mtNeed(t)
+	mtElsewhere(t)
+	w := wyWorld(t)
+	r := w.Run(t, testenv.JailBin(t), "why", "--", "bash", "-c", "for i in 1 2 3; do (: > ~/.tmp$i); done; mkdir ~/.cache/tool/a ~/.cache/tool/b")
+	want := `3x open to write ~/.tmp1 and 2 more in ~  (EROFS)
+    why    mounts: no rule grants it, and what would is too much to grant
+    by     bash
+2x mkdir to write ~/.cache/tool/a and 1 more in ~/.cache/tool  (EROFS)
+    why    mounts: no rule grants it
+    by     mkdir
+    allow  [files] write = ["~/.cache/tool"]
+`
+	if !strings.HasPrefix(r.Stdout, want) {
+		t.Errorf("%s", r.Stdout)
+	}
+}
+
 func TestWhyPath(t *testing.T) {
 	mtNeed(t)
 	mtElsewhere(t)

@@ -122,8 +122,12 @@ func Program(task int) string {
 		return name
 	}
 	line, _ := os.ReadFile(proc(task, "cmdline")) // none: the interpreter's name will do
-	if args := strings.Split(string(line), "\x00"); len(args) > 2 && !strings.HasPrefix(args[1], "-") {
-		return path.Base(args[1])
+	args := strings.Split(string(line), "\x00")
+	switch {
+	case len(args) < 3 || strings.HasPrefix(args[1], "-"):
+		return name
+	case args[1] == "": // it has named itself (process.title), over what was there
+		return path.Base(args[0])
 	}
-	return name
+	return path.Base(args[1])
 }
