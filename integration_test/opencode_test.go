@@ -198,8 +198,13 @@ func config(t *testing.T, url string) string {
 // play runs the agent, behind a prefix, to the end of the script.
 func (s *stage) play(t *testing.T, prefix ...string) {
 	t.Helper()
+	s.playIn(t, append(s.Env(), quiet()...), prefix...)
+}
+
+func (s *stage) playIn(t *testing.T, env []string, prefix ...string) {
+	t.Helper()
 	argv := append(prefix, s.opencode, "run", "Carry out the scripted steps.")
-	r := s.RunIn(t, s.Project, append(s.Env(), quiet()...), argv...)
+	r := s.RunIn(t, s.Project, env, argv...)
 	s.output = r.Stdout + r.Stderr
 	if r.Status != 0 || !s.model.Done() {
 		t.Fatalf("%s: status %d; script done: %v\n%s\n%s", argv[0], r.Status, s.model.Done(), s.output, s.told())

@@ -153,8 +153,13 @@ func (p *ptyRun) line(s string) {
 // expect waits until new output matches and returns the submatches.
 func (p *ptyRun) expect(pattern string) []string {
 	p.t.Helper()
+	return p.expectWithin(20*time.Second, pattern)
+}
+
+func (p *ptyRun) expectWithin(limit time.Duration, pattern string) []string {
+	p.t.Helper()
 	re := regexp.MustCompile(pattern)
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		text := p.text()[p.from:]
 		if m := re.FindStringSubmatchIndex(text); m != nil {
 			found := re.FindStringSubmatch(text)
