@@ -230,6 +230,56 @@ func TestAgreed(t *testing.T) {
 		}, Rules: []rule{
 			{"files.write", "out/d"},
 		}, Ops: []oracle.Op{{Do: "chmod", Path: "out/d"}}}, true},
+		// A part of what is hidden is hidden where a mount shows it, unless a rule names that.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"dir", "out/d/keys", ""},
+			{"file", "out/d/keys/k", ""},
+			{"dir", "proj/d", ""},
+			{"bind", "proj/d", "out/d/keys"},
+		}, Rules: []rule{
+			{"files.read", "proj"},
+			{"files.hide", "out/d"},
+		}, Ops: []oracle.Op{{Do: "read", Path: "proj/d/k"}}}, false},
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"dir", "out/d/keys", ""},
+			{"file", "out/d/keys/k", ""},
+			{"dir", "proj/d", ""},
+			{"bind", "proj/d", "out/d/keys"},
+		}, Rules: []rule{
+			{"files.read", "proj/d"},
+			{"files.hide", "out/d"},
+		}, Ops: []oracle.Op{{Do: "read", Path: "proj/d/k"}}}, true},
+		// A hidden file is hidden by each of its names, also by one that may only be read.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"file", "out/d/a", ""},
+			{"hard", "out/b", "out/d/a"},
+		}, Rules: []rule{
+			{"files.read", "out"},
+			{"files.hide", "out/d/a"},
+		}, Ops: []oracle.Op{{Do: "read", Path: "out/b"}}}, false},
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"file", "out/d/a", ""},
+			{"hard", "proj/b", "out/d/a"},
+		}, Rules: []rule{
+			{"files.write", "proj"},
+			{"files.hide", "out/d/a"},
+		}, Ops: []oracle.Op{{Do: "read", Path: "proj/b"}}}, false},
+		// What is reopened is mounted in what hides the rest, and holds no other name.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"dir", "out/d", ""},
+			{"dir", "out/d/e", ""},
+			{"bind", "proj/d", "out/d/e"},
+			{"file", "out/d/e/f", ""},
+		}, Rules: []rule{
+			{"files.read", "out/d/e/f"},
+			{"files.write", "proj/d"},
+			{"files.hide", "out/d"},
+		}, Ops: []oracle.Op{{Do: "unlink", Path: "proj/d/f"}}}, true},
 	} {
 		if !c.binds && slices.ContainsFunc(tt.Nodes, func(n node) bool { return n.Kind == "bind" }) {
 			continue

@@ -51,14 +51,27 @@ func newPredictor(p plan.Plan, binds []string) predictor {
 	l := mounts.Compile(p, p.Temp)
 	for _, t := range l.Trees {
 		out.mounts = append(out.mounts, t.Path)
+		out.points = append(out.points, placeOf(t.Path))
 	}
 	for _, c := range l.Covers {
 		out.mounts = append(out.mounts, c.Path)
-	}
-	for _, m := range out.mounts[len(binds):] {
-		out.points = append(out.points, placeOf(m))
+		if !inNothing(c.Path, l.Covers) {
+			out.points = append(out.points, placeOf(c.Path))
+		}
 	}
 	return out
+}
+
+// inNothing tells whether the place of a mount is one that was made for it, in what
+// hides the rest.
+func inNothing(path string, covers []mounts.Cover) bool {
+	var around mounts.Cover
+	for _, c := range covers {
+		if c.Path != path && within(path, c.Path) && len(c.Path) > len(around.Path) {
+			around = c
+		}
+	}
+	return around.Kind == mounts.Hide
 }
 
 // setReopened leaves out what has nothing around it that is held: there is nothing

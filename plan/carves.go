@@ -68,13 +68,14 @@ func (c *compiler) patterns() error {
 	return c.otherNames()
 }
 
-// otherMounts carves out what is carved out where another mount shows it as well.
+// otherMounts carves out what is carved out where another mount shows it, or a part of
+// it, as well.
 func (c *compiler) otherMounts() {
 	for _, cv := range c.plan.Carves {
-		if !cv.Open() || cv.Glob {
+		if cv.Absent || cv.Glob {
 			continue
 		}
-		for _, path := range c.namesOf(cv.Path)[1:] {
+		for _, path := range append(c.namesOf(cv.Path)[1:], c.partsOf(cv)...) {
 			cv.Path, cv.Reached, cv.Copy = path, c.reached(path), false
 			if cv.Open() && !slices.Contains(c.plan.Carves, cv) {
 				c.plan.Carves = append(c.plan.Carves, cv)
@@ -83,41 +84,73 @@ func (c *compiler) otherMounts() {
 	}
 }
 
-// otherNames carves out every other name, in a write tree, of a file that is
-// carved out: through a hard link it could be read or written all the same.
+// partsOf lists the mounts elsewhere of what lies in something that is carved out, but
+// those that a rule of the same file names: they are reopened.
+func (c *compiler) partsOf(cv Carve) (out []string) {
+	is, ok := c.pieceOf(cv.Path)
+	for _, m := range c.mounts {
+		named := slices.ContainsFunc(c.plan.grants, func(g Grant) bool {
+			return g.Path == m.Mountpoint && slices.ContainsFunc(g.From, func(u Use) bool { return u.At.Source == cv.At.Source || u.At.Source == flagSource })
+		})
+		part := ok && m.Major == is.major && m.Minor == is.minor && m.Root != is.path && within(m.Root, is.path)
+		if part && !named && !within(m.Mountpoint, cv.Path) {
+			out = append(out, m.Mountpoint)
+		}
+	}
+	return out
+}
+
+// otherNames carves out every other name of a file that is carved out: through a hard
+// link it could be read or written all the same.
 func (c *compiler) otherNames() error {
-	files := map[ID]Carve{}
+	files, hidden := map[ID]Carve{}, false
 	for _, cv := range c.plan.Carves {
 		var st unix.Stat_t
-		if cv.Open() && !cv.Glob && unix.Lstat(cv.Path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
+		if !cv.Absent && !cv.Glob && unix.Lstat(cv.Path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
 			files[ID{Dev: st.Dev, Ino: st.Ino}] = cv
+			hidden = hidden || cv.Hide
 		}
 	}
 	if len(files) == 0 {
 		return nil
 	}
-	seen := 0
 	for _, w := range c.trees(Write) {
-		err := walkFiles(w.Path, c.host.UID, func(f seenFile) error {
-			seen++
-			cv, ok := files[f.id()]
-			if ok && cv.Path != f.path() {
-				cv.Path, cv.Reached = f.path(), Read|Write
-				c.plan.Carves = append(c.plan.Carves, cv)
-			}
-			if seen < maxLinkWalk {
-				return nil
-			}
-			return &Problem{
-				At: w.From[0].At, What: fmt.Sprintf("%q has too many files to look for other names of what is carved out", w.Path),
-				Hint: "replace hard links by copies, or grant less",
-			}
-		})
-		if err != nil {
+		if err := c.namesBelow(w, w.Path, files); err != nil {
 			return err
 		}
 	}
+	for _, x := range c.trees(Read) {
+		if !hidden || x.Access&Write != 0 {
+			continue
+		}
+		for _, dir := range c.mine(x.Path) { // others nobody without privilege makes links in
+			if err := c.namesBelow(x, dir, files); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
+}
+
+// namesBelow carves out the names that some files have in a directory of a tree.
+func (c *compiler) namesBelow(tree Grant, dir string, files map[ID]Carve) error {
+	seen := 0
+	return walkFiles(dir, c.host.UID, func(f seenFile) error {
+		seen++
+		cv, ok := files[f.id()]
+		cv.Path, cv.Reached = f.path(), tree.Access
+		known := func(have Carve) bool { return have.Path == cv.Path && have.Hide == cv.Hide }
+		if ok && cv.Open() && !slices.ContainsFunc(c.plan.Carves, known) {
+			c.plan.Carves = append(c.plan.Carves, cv)
+		}
+		if seen < maxLinkWalk {
+			return nil
+		}
+		return &Problem{
+			At: tree.From[0].At, What: fmt.Sprintf("%q has too many files to look for other names of what is carved out", dir),
+			Hint: "replace hard links by copies, or grant less",
+		}
+	})
 }
 
 // matches lists what a pattern matches, without following links. What matches
