@@ -280,6 +280,34 @@ func TestAgreed(t *testing.T) {
 			{"files.write", "proj/d"},
 			{"files.hide", "out/d"},
 		}, Ops: []oracle.Op{{Do: "unlink", Path: "proj/d/f"}}}, true},
+		// What is split at one path of a directory gives another path of it nothing.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "proj/d", ""},
+			{"dir", "out/d", ""},
+			{"file", "proj/d/bad", ""},
+			{"dir", "proj/d/e", ""},
+			{"bind", "out/d", "proj/d/e"},
+			{"hard", "proj/d/e/bad", "proj/d/bad"},
+			{"file", "proj/d/e/f", ""},
+		}, Rules: []rule{
+			{"files.read", "out/d"},
+			{"files.write", "proj/d/e/f"},
+			{"files.exec", "proj/d"},
+			{"commands.deny", "proj/d/bad"},
+		}, Ops: []oracle.Op{{Do: "exec", Path: "out/d/f"}}}, false},
+		// An entry that may be written is not executed because a mount is on it.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"file", "out/d/bad", ""},
+			{"dir", "out/d/e", ""},
+			{"dir", "proj/d", ""},
+			{"bind", "out/d/e", "proj/d"},
+			{"file", "proj/d/f", ""},
+		}, Rules: []rule{
+			{"files.write", "out/d/e"},
+			{"files.exec", "out/d"},
+			{"commands.deny", "out/d/bad"},
+		}, Ops: []oracle.Op{{Do: "exec", Path: "out/d/e/f"}}}, false},
 	} {
 		if !c.binds && slices.ContainsFunc(tt.Nodes, func(n node) bool { return n.Kind == "bind" }) {
 			continue

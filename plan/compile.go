@@ -49,9 +49,9 @@ func newCompiler(pol rules.Policy, h Host) *compiler {
 }
 
 // commands narrows the exec grants to what may be executed. The proof is made
-// already, of more than what is left.
+// already, of more than what is left, and in the end once more.
 func (c *compiler) commands() error {
-	for _, step := range []func() error{c.messages, c.allow, c.deny, c.pins, c.shrink, c.carveDenied, c.setPins, c.coverUnlisted, c.proveAllowed} {
+	for _, step := range []func() error{c.messages, c.allow, c.deny, c.pins, c.shrink, c.carveDenied, c.setPins, c.coverUnlisted, c.proveAllowed, c.proveAgain} {
 		if err := step(); err != nil {
 			return err
 		}

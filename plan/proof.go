@@ -12,10 +12,8 @@ import (
 // through two mounts, the parts of an overlay, and hard links.
 func (c *compiler) prove() error {
 	c.plan.Proof.Symlinks = c.symlinks()
-	for _, g := range c.plan.grants {
-		if a, why := c.plan.explain(c.view, g.Path); a&Write != 0 && a&Exec != 0 {
-			return clash(g.Path, rule(why, Write), rule(why, Exec))
-		}
+	if err := c.clashes(); err != nil {
+		return err
 	}
 	if a, why := c.plan.explain(c.view, c.plan.Temp); a&Write != 0 {
 		// Another run could swap what this one makes there.
@@ -36,6 +34,33 @@ func (c *compiler) prove() error {
 		return err
 	}
 	return c.hardLinks()
+}
+
+// clashes refuses a grant by which, with those around it, something is written and
+// executed.
+func (c *compiler) clashes() error {
+	for _, g := range c.plan.grants {
+		if a, why := c.plan.explain(c.view, g.Path); a&Write != 0 && a&Exec != 0 {
+			return clash(g.Path, rule(why, Write), rule(why, Exec))
+		}
+	}
+	return nil
+}
+
+// proveAgain asks the same of the grants that rules about commands have left, which
+// are less, and are other grants: an error in how they are made must not cost W^X.
+// Hard links are not looked for again.
+func (c *compiler) proveAgain() error {
+	if len(c.plan.Denied)+len(c.plan.Allowed) == 0 {
+		return nil
+	}
+	if err := c.clashes(); err != nil {
+		return err
+	}
+	proof := c.plan.Proof
+	err := c.aliases()
+	c.plan.Proof = proof // it tells of the rules as they are written
+	return err
 }
 
 // rule picks the rule among grants that gives the access.

@@ -130,7 +130,7 @@ func (c *compiler) grantMounted() {
 }
 
 // putEntry makes an entry of a split grant a grant of its own, too. If there is
-// one, it gives what both do.
+// one, it gives what both do, unless it is for writing: then only that.
 func (c *compiler) putEntry(g Grant, name string) {
 	if !g.Entries.has(name) {
 		return
@@ -141,7 +141,7 @@ func (c *compiler) putEntry(g Grant, name string) {
 	switch {
 	case i < 0:
 		c.put(Grant{Path: path, Access: g.Access, Dir: n.mode.IsDir(), ID: n.id, Load: g.Load, From: g.From})
-	case !c.plan.grants[i].Split:
+	case !c.plan.grants[i].Split && c.plan.grants[i].Access&Write == 0:
 		c.plan.grants[i].Access |= g.Access
 		c.plan.grants[i].Load = c.plan.grants[i].Load || g.Load
 		c.plan.grants[i].From = slices.Concat(c.plan.grants[i].From, g.From)
@@ -158,27 +158,38 @@ func (c *compiler) isDenied(id ID) bool {
 // possible there (see coverUnlisted).
 func (c *compiler) omit(path string, omit map[string]map[string]bool) {
 	for path != "/" {
-		dir := filepath.Dir(path)
+		dir, name := filepath.Dir(path), filepath.Base(path)
 		// By another mount's path the flags are those of the rest, but the grant is the one.
-		if a, why := c.plan.explain(c.view, dir); len(why) == 0 || a&Write != 0 || why[0].Access&Write != 0 {
+		a, why := c.plan.explain(c.view, dir)
+		if len(why) == 0 || a&Write != 0 || why[0].Access&Write != 0 || omit[dir][name] {
 			return
 		}
 		if omit[dir] == nil {
 			omit[dir] = map[string]bool{}
 		}
-		omit[dir][filepath.Base(path)] = true
+		omit[dir][name] = true
+		for _, g := range why {
+			if g.ID == c.view.lstat(dir).id && g.Path != dir {
+				c.omit(filepath.Join(g.Path, name), omit)
+			}
+		}
 		path = dir
 	}
 }
 
 // splitAll makes grants on directories to grants on what is in them. What
-// reaches each is found out before the first is changed.
+// reaches each is found out before the first is changed, and by its path: what
+// another mount's path gives is split there, and may be other than here.
 func (c *compiler) splitAll(omit map[string]map[string]bool) error {
 	reach := map[string][]Grant{}
 	for dir := range omit {
-		_, reach[dir] = c.plan.explain(c.view, dir)
+		_, why := c.plan.explain(c.view, dir)
+		reach[dir] = slices.DeleteFunc(why, func(g Grant) bool { return !within(dir, g.Path) })
 	}
 	for dir, names := range omit {
+		if len(reach[dir]) == 0 {
+			continue
+		}
 		if err := c.split(dir, names, reach[dir]); err != nil {
 			return err
 		}
@@ -188,10 +199,8 @@ func (c *compiler) splitAll(omit map[string]map[string]bool) error {
 
 // split puts a split grant on dir that gives what the grants which reach it gave.
 func (c *compiler) split(dir string, omit map[string]bool, reach []Grant) error {
-	g, i := Grant{Path: dir, Dir: true, ID: c.view.lstat(dir).id}, c.plan.find(c.view, dir)
-	if i >= 0 {
-		g.Path = c.plan.grants[i].Path // which may be another name of it: a second mount
-	}
+	g := Grant{Path: dir, Dir: true, ID: c.view.lstat(dir).id}
+	i := slices.IndexFunc(c.plan.grants, func(have Grant) bool { return have.Path == dir })
 	if i >= 0 && c.plan.grants[i].Split {
 		c.keepEntries(c.plan.grants[i], omit, len(reach) > 1)
 		if len(reach) == 1 {
