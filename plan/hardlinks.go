@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -46,17 +47,24 @@ func (c *compiler) hardLinks() error {
 		}
 	}
 	shared := func(d uint64) bool { return devs[d] }
+	var search []searched
 	for _, x := range c.trees(Exec) {
 		if !slices.ContainsFunc(c.devices(x), shared) {
 			continue
 		}
 		for _, top := range append(c.layersOf(x.Path), x.Path) {
 			for _, dir := range c.mine(top) {
-				c.plan.Proof.Searched = append(c.plan.Proof.Searched, dir)
-				if err := c.collectLinks(x, dir, files); err != nil {
-					return err
-				}
+				search = append(search, searched{x, dir})
 			}
+		}
+	}
+	if !c.host.Whole && c.large(search) && c.singleNames() {
+		return nil
+	}
+	for _, s := range search {
+		c.plan.Proof.Searched = append(c.plan.Proof.Searched, s.dir)
+		if err := c.collectLinks(s.exec, s.dir, files); err != nil {
+			return err
 		}
 	}
 	c.plan.Proof.Linked = len(files)
@@ -69,6 +77,55 @@ func (c *compiler) hardLinks() error {
 		return nil
 	}
 	return c.secondNames(files)
+}
+
+// searched is a directory in an exec tree, or a layer of it, in which the user could
+// have made links.
+type searched struct {
+	exec Grant
+	dir  string
+}
+
+// fewFiles are looked at in some milliseconds.
+const fewFiles = 2000
+
+// large tells whether there are more files to be looked at.
+func (c *compiler) large(search []searched) bool {
+	budget := fewFiles
+	for _, s := range search {
+		if err := few(s.dir, c.host.UID, &budget, func(seenFile) bool { return true }); err != nil {
+			return errors.Is(err, errEnough) // else it is told below what is wrong
+		}
+	}
+	return false
+}
+
+// singleNames tells whether every file that may be written is seen to have one name
+// only. Then none has another in an exec tree: it is the same proof from the other
+// end, and the shorter one where large exec trees meet a small project. An overlay
+// may count the names of its files otherwise than the layers do.
+func (c *compiler) singleNames() bool {
+	budget := 5 * fewFiles
+	for _, w := range c.trees(Write) {
+		single := func(f seenFile) bool { return f.stat.Nlink < 2 }
+		if len(c.layersOf(w.Path)) > 0 || few(w.Path, c.host.UID, &budget, single) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+var errEnough = errors.New("enough")
+
+// few walks until there is no budget left, a file is not as it should be, or
+// something can't be looked at. Its error is nil if it has come to the end.
+func few(dir string, uid int, budget *int, ok func(seenFile) bool) error {
+	return walkFiles(dir, uid, func(f seenFile) error {
+		if *budget--; *budget < 0 || !ok(f) {
+			return errEnough
+		}
+		return nil
+	})
 }
 
 // devices are the file systems that begin in a tree.

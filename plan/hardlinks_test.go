@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,34 @@ func TestHardLinksNotProved(t *testing.T) {
 				t.Errorf("want %q, got %q", want, said)
 			}
 		})
+	}
+}
+
+// Where exec trees are large and nothing that may be written has a second name,
+// that is the proof; else they are looked through.
+func TestHardLinksFromTheOtherEnd(t *testing.T) {
+	w := newWorld(t)
+	for i := range 2001 {
+		w.file(fmt.Sprintf("home/x/%d", i), "")
+	}
+	searched := func() bool { return len(w.plan(linkRules).Proof.Searched) > 0 }
+	if searched() {
+		t.Error("looked through the exec tree for nothing")
+	}
+	w.host.Whole = true
+	if !searched() {
+		t.Error("not looked through, for somebody who wants to know")
+	}
+	w.host.Whole = false
+	w.file("home/proj/a", "")
+	w.hard("home/proj/a", "out/a")
+	if !searched() {
+		t.Error("not looked through, although a file has a second name")
+	}
+	w.hard("home/x/2000", "home/proj/deep")
+	_, err := w.compile(linkRules)
+	if said := strings.Join(w.said(err), "\n"); !strings.Contains(said, "hard link") {
+		t.Errorf("%q", said)
 	}
 }
 

@@ -52,6 +52,10 @@ type Host struct {
 
 	Tree Tree
 
+	// Whole: Plan.Proof is to be about all exec trees, for somebody who reads it, also
+	// where W^X can be proved with less to look at.
+	Whole bool
+
 	// Digests remembers the digests of programs; nil: nothing is remembered.
 	Digests *digest.Cache
 }

@@ -7,7 +7,7 @@ import (
 
 // Proof is what was looked at to prove W^X, beside the grants themselves. The
 // answer was that no file is in a write tree and in an exec tree: a plan with
-// another answer does not exist.
+// another answer does not exist. Of hard links see also Host.Whole.
 type Proof struct {
 	Symlinks []Symlink // rules that lead elsewhere; the real paths were compared
 	Mounts   int       // parts of file systems, each of write trees with each of exec trees
