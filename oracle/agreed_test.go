@@ -308,6 +308,19 @@ func TestAgreed(t *testing.T) {
 			{"files.exec", "out/d"},
 			{"commands.deny", "out/d/bad"},
 		}, Ops: []oracle.Op{{Do: "exec", Path: "out/d/e/f"}}}, false},
+		// A program in a write tree that is not allowed is not written either: another name
+		// of it is.
+		{scenario{Mounts: true, Nodes: []node{
+			{"dir", "out/d", ""},
+			{"dir", "out/d/e", ""},
+			{"file", "out/d/e/f", ""},
+			{"hard", "out/d/g", "out/d/e/f"},
+		}, Rules: []rule{
+			{"files.write", "out/d"},
+			{"files.exec", "out/d/e"},
+			{"files.exec", "out/d/g"},
+			{"commands.allow", "out/d/e/f"},
+		}, Ops: []oracle.Op{{Do: "write", Path: "out/d/g"}}}, false},
 	} {
 		if !c.binds && slices.ContainsFunc(tt.Nodes, func(n node) bool { return n.Kind == "bind" }) {
 			continue

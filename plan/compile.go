@@ -49,7 +49,7 @@ func newCompiler(pol rules.Policy, h Host) *compiler {
 }
 
 // commands narrows the exec grants to what may be executed. The proof is made
-// already, of more than what is left, and in the end once more.
+// already, and in the end once more of what is left.
 func (c *compiler) commands() error {
 	for _, step := range []func() error{c.messages, c.allow, c.deny, c.pins, c.shrink, c.carveDenied, c.setPins, c.coverUnlisted, c.proveAllowed, c.proveAgain} {
 		if err := step(); err != nil {
@@ -71,6 +71,8 @@ type compiler struct {
 	mounts     []*mountinfo.Info
 	elsewhere  []string // what other profiles let a jail write; nil: not asked yet
 
+	closed   []Grant             // that execute what is not allowed or is denied
+	linked   map[ID]*linked      // files with several names that were seen in exec trees
 	search   []string            // see searchPath
 	programs map[string][]string // see programDirs
 	sets     []helperSet

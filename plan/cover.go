@@ -20,6 +20,9 @@ func (c *compiler) coverUnlisted() error {
 	for _, d := range c.plan.Denied {
 		c.coverRead(d.Path, d.At)
 	}
+	for _, g := range c.closed {
+		c.coverClosed(g)
+	}
 	for _, g := range slices.Clone(c.plan.grants) {
 		if g.Split && len(c.plan.Allowed) > 0 && c.givenAround(g.Path) {
 			for _, e := range c.view.list(g.Path).entries {
@@ -30,6 +33,18 @@ func (c *compiler) coverUnlisted() error {
 		}
 	}
 	return nil
+}
+
+// coverClosed hides what an exec grant was on that is gone, in a write tree: what the
+// grant kept from being written would be, although by another name it may be allowed,
+// or be executed in a later run.
+func (c *compiler) coverClosed(g Grant) {
+	granted := slices.ContainsFunc(c.plan.grants, func(inner Grant) bool { return within(inner.Path, g.Path) })
+	if granted || !c.givenAround(filepath.Dir(g.Path)) {
+		return
+	}
+	c.plan.Reopened = slices.DeleteFunc(c.plan.Reopened, func(r Reopened) bool { return r.Path == g.Path })
+	c.plan.Carves = append(c.plan.Carves, Carve{Path: g.Path, Hide: true, Reached: Read | Write, At: g.From[0].At})
 }
 
 // givenAround tells whether a directory lies in a tree that may be written.

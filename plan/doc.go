@@ -12,8 +12,7 @@
 //
 // Rules about commands become grants here: what is denied is left out of split
 // grants, with an allow list exec grants shrink to the files that it brings, and
-// digests are compared. The proof is made before, of more than what is left, and but
-// for hard links again of that.
+// digests are compared. The proof is made before, and again of what is left.
 //
 // # Does not enforce
 //

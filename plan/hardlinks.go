@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 
@@ -19,6 +20,7 @@ type linked struct {
 	path  string // one of its names in an exec tree
 	links uint64
 	names map[name]bool // seen in exec trees, which may lie in one another
+	paths []string      // the same
 	exec  Grant
 }
 
@@ -68,6 +70,7 @@ func (c *compiler) hardLinks() error {
 		}
 	}
 	c.plan.Proof.Linked = len(files)
+	c.linked = maps.Clone(files)
 	for id, l := range files {
 		if uint64(len(l.names)) >= l.links {
 			delete(files, id)
@@ -205,6 +208,7 @@ func (c *compiler) collectLinks(x Grant, dir string, files map[ID]*linked) error
 		if files[id] == nil {
 			files[id] = &linked{path: f.path(), links: uint64(f.stat.Nlink), exec: x, names: map[name]bool{}}
 		}
+		files[id].paths = append(files[id].paths, f.path())
 		if !c.mountedOn(f.path()) {
 			files[id].names[name{f.in, f.name}] = true
 		}
@@ -232,6 +236,29 @@ func (c *compiler) secondNames(files map[ID]*linked) error {
 		})
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// linksAgain refuses a file of which one name may still be executed and another has
+// come to be written: an exec grant inside of a write tree takes writing away, and may
+// have gone. Other names than those that were seen have been asked about before.
+func (c *compiler) linksAgain() error {
+	for _, l := range c.linked {
+		var written, executed string
+		for _, path := range l.paths {
+			switch a := c.access(path); {
+			case a&Write != 0 && !slices.ContainsFunc(c.plan.Carves, func(cv Carve) bool { return cv.Hide && cv.Path == path }):
+				written = path
+			case a&Exec != 0:
+				executed = path
+			}
+		}
+		if written != "" && executed != "" {
+			_, ws := c.plan.explain(c.view, written)
+			_, xs := c.plan.explain(c.view, executed)
+			return alias(written, executed, "the same file (a hard link) as", rule(ws, Write), rule(xs, Exec))
 		}
 	}
 	return nil

@@ -67,7 +67,7 @@ func (c *compiler) setPins() error {
 		if a&Exec == 0 {
 			continue
 		}
-		i := c.plan.find(c.view, p.path)
+		i := slices.IndexFunc(c.plan.grants, func(g Grant) bool { return g.Path == p.path })
 		if i < 0 {
 			u := rule(why, Exec)
 			c.plan.grants = append(c.plan.grants, Grant{Path: p.path, Access: Read | Exec, ID: p.id, From: []Use{u}})

@@ -182,6 +182,9 @@ func portsText(n Network) string {
 	}
 	if n.Bind.Set {
 		s = append(s, "TCP servers on "+portList(n.Bind.List)+" only")
+		if !n.NoServers() {
+			s[len(s)-1] += " (and on what free port listen(2) takes without bind(2))"
+		}
 	}
 	if n.UDP {
 		return strings.Join(append(s, "UDP unrestricted, no other internet protocol"), ", ")

@@ -48,8 +48,7 @@ func (c *compiler) clashes() error {
 }
 
 // proveAgain asks the same of the grants that rules about commands have left, which
-// are less, and are other grants: an error in how they are made must not cost W^X.
-// Hard links are not looked for again.
+// are others: an exec grant that is gone may have kept something from being written.
 func (c *compiler) proveAgain() error {
 	if len(c.plan.Denied)+len(c.plan.Allowed) == 0 {
 		return nil
@@ -60,7 +59,10 @@ func (c *compiler) proveAgain() error {
 	proof := c.plan.Proof
 	err := c.aliases()
 	c.plan.Proof = proof // it tells of the rules as they are written
-	return err
+	if err != nil {
+		return err
+	}
+	return c.linksAgain()
 }
 
 // rule picks the rule among grants that gives the access.

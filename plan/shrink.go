@@ -29,6 +29,8 @@ func (c *compiler) shrink() error {
 			c.shrinkTree(g.Path, g.From)
 		case g.Dir:
 			c.give(g.Path, Read, g.From)
+		default:
+			c.closed = append(c.closed, g)
 		}
 	}
 	for _, r := range c.readings {
@@ -45,14 +47,12 @@ func readByRule(g Grant) bool {
 	return slices.ContainsFunc(g.From, func(u Use) bool { return u.Access == Read })
 }
 
-// give adds a grant on a file or a whole directory to what is granted on the same
-// inode, under whatever name.
+// give adds a grant on a file or a whole directory to what is granted by that path.
 func (c *compiler) give(path string, access Access, from []Use) {
 	n := c.view.lstat(path)
 	g := Grant{Path: path, Access: access, Dir: n.mode.IsDir(), ID: n.id, Load: n.mode.IsDir(), From: from}
-	if i := c.plan.find(c.view, path); i >= 0 {
+	if i := slices.IndexFunc(c.plan.grants, func(have Grant) bool { return have.Path == path }); i >= 0 {
 		have := c.plan.grants[i]
-		c.plan.grants = slices.Delete(c.plan.grants, i, i+1)
 		g.Access |= have.Access &^ Exec // of a split grant this is no more than Read
 		if !have.Split {
 			g.Access |= have.Access
@@ -119,7 +119,9 @@ func (c *compiler) putSplit(dir string, entries Names, from []Use) {
 	}
 	l := c.view.list(dir)
 	if l.err != nil {
-		return // what can't be listed can hardly be read: granted to nobody
+		// What can't be listed can hardly be read: granted to nobody.
+		c.closed = append(c.closed, Grant{Path: dir, From: from})
+		return
 	}
 	slices.Sort(entries)
 	c.put(Grant{

@@ -92,7 +92,13 @@ func (n *Names) UnmarshalJSON(text []byte) error {
 // carveDenied takes every denied file out of the grants. Those on a file itself go
 // first: without its own grant for writing a file may be one of an exec tree.
 func (c *compiler) carveDenied() error {
-	c.plan.grants = slices.DeleteFunc(c.plan.grants, func(g Grant) bool { return !g.Dir && c.isDenied(g.ID) })
+	c.plan.grants = slices.DeleteFunc(c.plan.grants, func(g Grant) bool {
+		denied := !g.Dir && c.isDenied(g.ID)
+		if denied && g.Access&Exec != 0 {
+			c.closed = append(c.closed, g)
+		}
+		return denied
+	})
 	c.plan.Reopened = slices.DeleteFunc(c.plan.Reopened, func(r Reopened) bool { return !r.Dir && c.isDenied(c.view.lstat(r.Path).id) })
 	omit := map[string]map[string]bool{} // by directory: what is left out of it
 	for _, d := range c.plan.Denied {
