@@ -33,6 +33,9 @@ type Attack struct {
 	// root can do it bare.
 	Superuser bool
 
+	// Servers is set where rules that let servers listen at all let this be, too.
+	Servers bool
+
 	Rules string   // the text of a rule file that the jail must have besides
 	Env   []string // added to the environment
 }

@@ -132,6 +132,8 @@ func portAttacks() []Attack {
 	other.Rules = "[network]\nconnect = [1]\n"
 	onlyBind := ports("connect-where-bind-is-free", unix.EACCES, func(w World) error { return dialTCP(w.TCP) })
 	onlyBind.Rules = "[network]\nconnect = []\n"
+	unbound := ports("listen-unbound", unix.EACCES, listenUnbound)
+	unbound.Servers = true
 	return []Attack{
 		ports("connect", unix.EACCES, func(w World) error { return dialTCP(w.TCP) }),
 		ports("connect6", unix.EACCES, dialTCP6),
@@ -151,7 +153,7 @@ func portAttacks() []Attack {
 			return unix.Connect(fd, loopback(w.TCP))
 		}),
 		ports("bind", unix.EACCES, bindTCP),
-		ports("listen-unbound", unix.EACCES, listenUnbound),
+		unbound,
 		ports("udp", unix.EACCES, sendUDP),
 		ports("udp6", unix.EACCES, func(World) error { return call(unix.SYS_SOCKET, unix.AF_INET6, unix.SOCK_DGRAM, 0) }),
 		unlessAbsent(ports("mptcp", unix.EPROTONOSUPPORT, socket(unix.SOCK_STREAM, unix.IPPROTO_MPTCP)), unix.EPROTONOSUPPORT),

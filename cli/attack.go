@@ -225,6 +225,9 @@ func (c *campaign) granted(p plan.Plan, a attack.Attack) string {
 			return fmt.Sprintf("the rules grant %s in the scratch directory (%s)", access, why[0].From[0].At)
 		}
 	}
+	if a.Servers && !p.Network.NoServers() {
+		return "the rules let servers listen, and listen(2) without bind(2) takes a free port"
+	}
 	for _, kv := range a.Env {
 		name, _, _ := strings.Cut(kv, "=")
 		if slices.ContainsFunc(p.Env, func(have string) bool { return strings.HasPrefix(have, name+"=") }) {

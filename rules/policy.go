@@ -104,6 +104,11 @@ type Network struct {
 // Restricted tells whether TCP is limited to some ports.
 func (n Network) Restricted() bool { return n.Connect.Set || n.Bind.Set }
 
+// NoServers tells whether listen(2) is refused altogether. Without bind(2) it takes a
+// free port, which Landlock does not check; a filter can't tell what kind of socket
+// it is called on, nor whether that is bound.
+func (n Network) NoServers() bool { return n.Bind.Set && len(n.Bind.List) == 0 && !n.UnixAny }
+
 // Pattern names environment variables that are passed on; "*" matches any run
 // of characters.
 type Pattern struct {

@@ -46,9 +46,7 @@ func sockets(p plan.Plan) []Rule {
 	if n.Restricted() {
 		rules = append(rules, fastOpen()...)
 	}
-	if n.Bind.Set && len(n.Bind.List) == 0 && !n.UnixAny {
-		// Without bind(2) it takes a free port, which Landlock does not check.
-		// The filter can't tell what kind of socket it is called on.
+	if n.NoServers() {
 		rules = append(rules, refuse("listen", unix.EACCES))
 	}
 	return rules
