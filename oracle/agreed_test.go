@@ -354,6 +354,20 @@ func TestRefused(t *testing.T) {
 			{"files.write", "out/d/c"},
 			{"files.exec", "out/d"},
 		}, Ops: []oracle.Op{{Do: "write", Path: "out/d/c"}}}, "hard link"},
+		// Without mounts a tree is executed wherever its directory is seen, with what is
+		// mounted in it there.
+		{scenario{Nodes: []node{
+			{"dir", "proj/w", ""},
+			{"file", "proj/w/f", ""},
+			{"dir", "out/d", ""},
+			{"dir", "out/d/m", ""},
+			{"dir", "proj/x", ""},
+			{"bind", "out/d/m", "proj/w"},
+			{"bind", "proj/x", "out/d"},
+		}, Rules: []rule{
+			{"files.write", "proj/w"},
+			{"files.exec", "proj/x"},
+		}, Ops: []oracle.Op{{Do: "exec", Path: "out/d/m/f"}}}, "same directory"},
 	} {
 		if !c.binds {
 			continue

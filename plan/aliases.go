@@ -30,13 +30,13 @@ func (p piece) holds(q piece) bool {
 // aliases refuses a write tree and an exec tree that show one directory through
 // two mounts, or through an overlay and one of its layers.
 func (c *compiler) aliases() error {
-	mounts, execs := c.mounts, c.trees(Exec)
+	mounts, execs := c.mounts, c.seenTrees(Exec)
 	xs := make([][]piece, len(execs))
 	for i, x := range execs {
 		xs[i] = c.view.pieces(mounts, x.Path, 0)
 		c.plan.Proof.saw(xs[i])
 	}
-	for _, w := range append(c.trees(Write), c.temp()) {
+	for _, w := range append(c.seenTrees(Write), c.temp()) {
 		ws := c.view.pieces(mounts, w.Path, 0)
 		c.plan.Proof.saw(ws)
 		for i, x := range execs {
@@ -47,6 +47,22 @@ func (c *compiler) aliases() error {
 		}
 	}
 	return nil
+}
+
+// seenTrees are the trees with an access, at all paths that give it: without the mounts
+// layer every one where the directory is seen, since Landlock asks for the inode only,
+// and what is mounted beneath is not the same at each.
+func (c *compiler) seenTrees(a Access) (out []Grant) {
+	for _, g := range c.trees(a) {
+		paths := []string{g.Path}
+		if !c.plan.Mounts {
+			paths = c.namesOf(g.Path)
+		}
+		for _, g.Path = range paths {
+			out = append(out, g)
+		}
+	}
+	return out
 }
 
 // temp is where the private TMPDIR is made, as a tree that is written.

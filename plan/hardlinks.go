@@ -43,14 +43,14 @@ func (c *compiler) mountedOn(path string) bool {
 func (c *compiler) hardLinks() error {
 	files := map[ID]*linked{}
 	devs := map[uint64]bool{}
-	for _, w := range c.trees(Write) {
+	for _, w := range c.seenTrees(Write) {
 		for _, d := range c.devices(w) {
 			devs[d] = true
 		}
 	}
 	shared := func(d uint64) bool { return devs[d] }
 	var search []searched
-	for _, x := range c.trees(Exec) {
+	for _, x := range c.seenTrees(Exec) {
 		if !slices.ContainsFunc(c.devices(x), shared) {
 			continue
 		}
@@ -109,7 +109,7 @@ func (c *compiler) large(search []searched) bool {
 // may count the names of its files otherwise than the layers do.
 func (c *compiler) singleNames() bool {
 	budget := 5 * fewFiles
-	for _, w := range c.trees(Write) {
+	for _, w := range c.seenTrees(Write) {
 		single := func(f seenFile) bool { return f.stat.Nlink < 2 }
 		if len(c.layersOf(w.Path)) > 0 || few(w.Path, c.host.UID, &budget, single) != nil {
 			return false
@@ -219,7 +219,7 @@ func (c *compiler) collectLinks(x Grant, dir string, files map[ID]*linked) error
 // secondNames walks the write trees for files in the set.
 func (c *compiler) secondNames(files map[ID]*linked) error {
 	seen := 0
-	for _, w := range c.trees(Write) {
+	for _, w := range c.seenTrees(Write) {
 		err := walkFiles(w.Path, c.host.UID, func(f seenFile) error {
 			seen++
 			l := files[f.id()]
