@@ -13,7 +13,7 @@ func TestInstalledPrograms(t *testing.T) {
 	mtNeed(t)
 	const (
 		python  = `mkdir -p ~/.local/share/uv/python/cpython/bin; cp "$(readlink -f /usr/bin/python3)" ~/.local/share/uv/python/cpython/bin/python3`
-		browser = `mkdir -p ~/.cache/ms-playwright/chromium-1; cp /usr/bin/env ~/.cache/ms-playwright/chromium-1/chrome`
+		browser = `mkdir -p ~/.cache/ms-playwright/chromium-1; cp /usr/bin/env ~/.cache/ms-playwright/chromium-1/chrome; touch playwright.config.ts`
 		npx     = `mkdir tool ~/.npm; cp /usr/bin/env tool/native; echo '{}' > package.json
 printf '#!/usr/bin/env node\nconsole.log("server", require("child_process").execFileSync(__dirname + "/native", ["echo", "answers"]) + "")\n' > tool/cli.js; chmod 755 tool/cli.js
 echo '{"name": "tool", "version": "1.0.0", "bin": "cli.js"}' > tool/package.json; npm pack ./tool --silent`
@@ -46,7 +46,7 @@ func TestInstalledInside(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := testenv.NewWorld(t)
-			evShell("mkdir -p ~/.local/share/uv/python ~/.cache/ms-playwright; printf 'module m\\n\\ngo 1.99.1\\n' > go.mod")(t, w)
+			evShell("mkdir -p ~/.local/share/uv/python ~/.cache/ms-playwright; touch playwright.config.ts; printf 'module m\\n\\ngo 1.99.1\\n' > go.mod")(t, w)
 			said := func(r testenv.Result) bool { return r.Status != 0 && strings.Contains(r.Stderr, tt.want) }
 			env := []string{"GOPROXY=off", "GOTOOLCHAIN=auto"}
 			if r := evRun(t, w, "", env, "bash", "-c", tt.line); said(r) {

@@ -13,7 +13,7 @@ _jail() {
 		esac
 	done
 	case $prev in
-	--profile) mapfile -t COMPREPLY < <(compgen -W 'aider c claude codex crush default gemini github-actions go java node opencode pi python qwen rust' -- "$cur"); return ;;
+	--profile) mapfile -t COMPREPLY < <(compgen -W 'aider browsers c claude codex crush default gemini github-actions go java node opencode pi python qwen rust' -- "$cur"); return ;;
 	--waive) mapfile -t COMPREPLY < <(compgen -W 'mounts truncate ports signals' -- "$cur"); return ;;
 	--env) mapfile -t COMPREPLY < <(compgen -v -- "$cur"); return ;;
 	--exec|--guard-json|--hide|--merge|--protect|--read|--require|--rules|--write) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;

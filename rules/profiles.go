@@ -45,6 +45,7 @@ func triggers() []trigger {
 		{profile: "python", markers: []string{"pyproject.toml", "setup.py", "requirements.txt"}, commands: []string{"python3", "pip", "uv"}},
 		{profile: "java", markers: []string{"pom.xml", "build.gradle", "build.gradle.kts"}, commands: []string{"mvn", "gradle"}},
 		{profile: "c", markers: []string{"Makefile", "CMakeLists.txt", "configure", "meson.build"}, commands: []string{"make", "cmake"}},
+		{profile: "browsers", markers: browserConfigs(), commands: []string{"playwright", "cypress"}},
 		{profile: "opencode", commands: []string{"opencode"}},
 		{profile: "claude", commands: []string{"claude"}},
 		{profile: "codex", commands: []string{"codex"}},
@@ -54,6 +55,15 @@ func triggers() []trigger {
 		{profile: "crush", commands: []string{"crush"}},
 		{profile: "pi", commands: []string{"pi"}},
 	}
+}
+
+// browserConfigs are the files that test runners with browsers are set up in.
+func browserConfigs() []string {
+	names := []string{"cypress.json", ".puppeteerrc", ".puppeteerrc.json", ".puppeteerrc.cjs", ".puppeteerrc.js", "puppeteer.config.js"}
+	for _, ext := range []string{".ts", ".js", ".mts", ".mjs", ".cjs"} {
+		names = append(names, "playwright.config"+ext, "cypress.config"+ext)
+	}
+	return names
 }
 
 // Markers lists the file names that choose a profile when they stand at the
