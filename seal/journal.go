@@ -22,7 +22,7 @@ import (
 const (
 	journals       = 50       // are kept
 	journalSize    = 64 << 20 // one is no larger
-	journalTrailer = 512      // what its last line may take
+	journalTrailer = 512      // what its last lines may take: what was lost, that it is full
 	journalLine    = 64 << 10 // no line is longer: two paths, each byte escaped
 	journalSuffix  = ".json"
 )
@@ -131,18 +131,25 @@ func (j *Journal) Write(e Entry) error {
 		j.lost++
 		return errors.New("the entry is too long for the journal")
 	case j.size+int64(len(text)) > journalSize-journalTrailer:
-		j.full = true
-		text, _ = json.Marshal(Entry{Time: e.Time, Decision: "full", Rule: "the journal is full; what follows is not recorded"})
+		return j.finish(e.Time)
 	}
-	if err = j.append(text); err == nil && j.full {
-		err = ErrFull
+	return j.append(text)
+}
+
+// finish writes the last line. While it can't be written the journal is not full:
+// what comes is lost, and the line is tried again.
+func (j *Journal) finish(at time.Time) error {
+	text, _ := json.Marshal(Entry{Time: at, Decision: "full", Rule: "the journal is full; what follows is not recorded"})
+	if err := j.append(text); err != nil {
+		return err
 	}
-	return err
+	j.full = true
+	return ErrFull
 }
 
 // append writes a line whole or not at all. When there is room again after a disk
-// was full, the line before it says how many there would be: who fills the disk does
-// not keep from the journal that something was done meanwhile.
+// was full, the line before it says how many are missing: who fills the disk does
+// not hide that something was done meanwhile.
 func (j *Journal) append(text []byte) error {
 	var lines []byte
 	if j.lost > 0 {

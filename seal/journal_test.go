@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // entries reads all of a journal that can be read.
@@ -93,6 +94,34 @@ func TestFullJournal(t *testing.T) {
 	}
 	got, bad := entries(t, []byte(read(t, r.journal.file.Name())))
 	if len(got) != 1 || bad != 0 || got[0].Decision != "full" {
+		t.Errorf("%+v, %d", got, bad)
+	}
+}
+
+// A journal whose last line found no room says what is missing once there is some.
+func TestFullJournalOnFullDisk(t *testing.T) {
+	s := openStore(t, filepath.Join(tempDir(t), "seal"), 0)
+	j := newRun(t, s).Journal()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	file := j.file
+	j.file, j.size = full, journalSize-journalTrailer-10
+	for range 2 {
+		if err := j.Write(Entry{Path: "/x"}); !errors.Is(err, unix.ENOSPC) {
+			t.Errorf("%v", err)
+		}
+	}
+	j.file = file
+	for range 2 {
+		if err := j.Write(Entry{Path: "/x"}); !errors.Is(err, ErrFull) {
+			t.Errorf("%v", err)
+		}
+	}
+	got, bad := entries(t, []byte(read(t, file.Name())))
+	if len(got) != 2 || bad != 0 || !strings.HasSuffix(got[0].Rule, "written: 2") || got[1].Decision != "full" {
 		t.Errorf("%+v, %d", got, bad)
 	}
 }
