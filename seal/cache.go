@@ -61,8 +61,9 @@ func (s *Store) settleUp() {
 const maxCopies = 1 << 16
 
 // trim removes the copies that were unused for longest until the cache is no
-// larger than limit, nor has more copies than most. What a run has is not removed. A run that takes a copy at
-// this moment keeps the inode it took; only the name in the cache is lost.
+// larger than limit and has no more of them than the store keeps. What a run has is
+// not removed. A run that takes a copy at this moment keeps the inode it took; only
+// the name in the cache is lost.
 func (s *Store) trim(limit int64) (freed int64, err error) {
 	dir, err := s.root.Open("cache")
 	if err != nil {

@@ -18,7 +18,7 @@ type Store struct {
 	path  string   // real path
 	root  *os.Root // handle of it: no name below leads out
 	cap   int64
-	most  int // copies
+	most  int // copies in the cache
 	index *index
 
 	mu      sync.Mutex
