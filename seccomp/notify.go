@@ -18,7 +18,7 @@ type Notification struct {
 	Args  [6]uint64
 }
 
-// Listener takes and answers notifications. Every answer fails with ENOENT when
+// Listener answers notifications. Every answer fails with ENOENT when
 // the call waits no more: its thread was killed, or a signal took it away.
 type Listener struct {
 	file *os.File // or the collector would close it
@@ -37,7 +37,8 @@ func NewListener(f *os.File) Listener {
 // Close lets every waiting and every later call fail with ENOSYS.
 func (l Listener) Close() error { return l.file.Close() }
 
-// FD is the descriptor, to receive from: a Notification is what the kernel fills in.
+// FD is the descriptor from which notifications are received: the kernel fills in a
+// [Notification].
 func (l Listener) FD() int { return l.fd }
 
 // Valid tells whether the call still waits. What was read under the thread's
