@@ -74,11 +74,11 @@ static int executable(pid_t task, int fd)
 	if (pid < 0)
 		return 0;
 	int copy = syscall(SYS_pidfd_getfd, pid, fd, 0);
-	int known = copy >= 0 && !fstatfs(copy, &fs);
-	int yes = known && !(fs.f_flags & ST_NOEXEC);
+	int got = copy >= 0 && !fstatfs(copy, &fs);
+	int yes = got && !(fs.f_flags & ST_NOEXEC);
 
 	// Nobody maps a socket. One that lingers would keep us at its close.
-	if (known && (unsigned)fs.f_type == JAIL_SOCKFS) {
+	if (got && (unsigned)fs.f_type == JAIL_SOCKFS) {
 		struct linger none = { 0, 0 };
 		setsockopt(copy, SOL_SOCKET, SO_LINGER, &none, sizeof none);
 	}
@@ -88,26 +88,29 @@ static int executable(pid_t task, int fd)
 	return yes;
 }
 
-// certain tells whether the kernel's own answer is right.
+// certain tells whether the kernel's own answer is right: on what is executed by a
+// path that is remembered, and on mapping a file from a mount that is not noexec.
 static int certain(const struct jail_attend *a, const struct seccomp_notif *n)
 {
+	if (!a->shortcuts)
+		return 0;
 	switch (n->data.nr) {
 	case SYS_execve:
-		return a->exec && jail_knows(&a->names, n->pid, n->data.args[0]);
 #ifdef SYS_access
 	case SYS_access:
-		return a->exec && jail_knows(&a->names, n->pid, n->data.args[0]);
 #endif
+		return jail_knows(&a->names, n->pid, n->data.args[0]);
 	case SYS_faccessat:
 	case SYS_faccessat2: // an absolute path, so the directory does not matter
-		return a->exec && jail_knows(&a->names, n->pid, n->data.args[1]);
+		return jail_knows(&a->names, n->pid, n->data.args[1]);
 	case SYS_mmap:
-		return a->libraries && executable(n->pid, n->data.args[4]);
+		return executable(n->pid, n->data.args[4]);
 	}
 	return 0;
 }
 
-// gone tells whether all have ended; wait until there is something to be received.
+// gone tells whether all have ended. It can wait until that is so or there is
+// something to be received.
 static int gone(int listener, int wait)
 {
 	struct pollfd p = { listener, POLLIN, 0 };

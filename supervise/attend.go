@@ -26,7 +26,7 @@ func newAttendant(l seccomp.Listener, o Options) attendant {
 	a := attendant{new(C.struct_jail_attend)}
 	a.c.listener = C.int(l.FD())
 	if o.Tracer == nil { // it has to see the first call
-		a.c.exec, a.c.libraries = 1, 1
+		a.c.shortcuts = 1
 	}
 	if !noticesEnd() {
 		a.c.poll = 1
@@ -36,6 +36,9 @@ func newAttendant(l seccomp.Listener, o Options) attendant {
 
 // errGone says that nobody is left who could call.
 const errGone = unix.ENOENT
+
+// What next fills in is one structure in both languages.
+var _ [C.sizeof_struct_seccomp_notif]byte = [unsafe.Sizeof(seccomp.Notification{})]byte{}
 
 // next waits for a call that has to be looked at.
 func (a attendant) next(n *seccomp.Notification) error {
@@ -52,7 +55,9 @@ func (a attendant) remember(name string) {
 	}
 }
 
-// noticesEnd tells whether receiving ends when all have ended (Linux 6.11).
+// noticesEnd tells whether receiving ends when all have ended (Linux 6.11). It goes
+// by the version: to try it takes a process under a filter that ends, at each start.
+// Who says that it is older than it is polls, which costs a call each time.
 func noticesEnd() bool {
 	var u unix.Utsname
 	var major, minor int
@@ -83,34 +88,27 @@ func (s *server) steady(name string) bool {
 	if s.Writable == nil || !filepath.IsAbs(name) || path.Clean(name) != name {
 		return false
 	}
-	dir, rest := "/", name[1:]
-	for range maxLinks {
-		for rest != "" {
-			var part string
-			part, rest, _ = strings.Cut(rest, "/")
-			if dir == "/proc" || s.Writable(dir) {
-				return false
-			}
-			at := path.Join(dir, part)
-			target, isLink := s.link(at)
-			if !isLink {
-				dir = at
-				continue
-			}
-			if path.Clean(target) != target { // what ".." means after a link only the kernel knows
-				return false
-			}
-			if !filepath.IsAbs(target) {
-				target = dir + "/" + target
-			}
-			dir, rest = "/", strings.TrimPrefix(path.Join(target, rest), "/")
-			break
+	at, rest, links := "/", name[1:], 0
+	for rest != "" {
+		part, after, _ := strings.Cut(rest, "/")
+		if at == "/proc" || s.Writable(at) {
+			return false
 		}
-		if rest == "" {
-			return !s.Writable(dir)
+		target, isLink := s.link(path.Join(at, part))
+		if !isLink {
+			at, rest = path.Join(at, part), after
+			continue
 		}
+		// What ".." means after a link only the kernel knows.
+		if links++; links > maxLinks || path.Clean(target) != target {
+			return false
+		}
+		if !filepath.IsAbs(target) {
+			target = path.Join(at, target)
+		}
+		at, rest = "/", strings.TrimPrefix(path.Join(target, after), "/")
 	}
-	return false
+	return !s.Writable(at)
 }
 
 // link reads a symbolic link in the jail, in whose directory's path there is none.
@@ -120,7 +118,8 @@ func (s *server) link(name string) (target string, isLink bool) {
 	return string(b[:max(n, 0)]), err == nil
 }
 
-// knows is for tests: whether a path in a process's memory is remembered.
+// knows is for tests, which can't call C themselves: whether a path in a process's
+// memory is remembered.
 func (a attendant) knows(pid int, at *byte) bool {
 	return C.jail_knows(&a.c.names, C.pid_t(pid), C.uint64_t(uintptr(unsafe.Pointer(at)))) != 0
 }

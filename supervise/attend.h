@@ -21,10 +21,9 @@ struct jail_names {
 
 struct jail_attend {
 	int listener;
-	int exec;      // an execve of what is in names is left to the kernel
-	int libraries; // and so is mapping a file from a mount that is not noexec
+	int shortcuts; // 0: nothing is certain
 	int poll;      // receiving does not notice that all have ended (before Linux 6.11)
-	struct jail_names names;
+	struct jail_names names; // of what is left to the kernel when it is executed
 };
 
 // jail_remember adds a path of n bytes.
