@@ -19,7 +19,7 @@ func (s *server) execute(c call) {
 		s.answerRunner(c)
 		return
 	}
-	if c.flags&^(unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW) != 0 || s.ordered(&c) {
+	if c.flags&^(unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW) != 0 || s.ordered(c) {
 		s.pass(c.id)
 		return
 	}

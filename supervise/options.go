@@ -27,9 +27,9 @@ type Options struct {
 	// seal.
 	Original func(sealed string) (string, bool)
 
-	// Writable tells of a file on a read-only mount whether a rule lets the jail
-	// write it, as of protected files in a write tree. On a mount that can be
-	// written nobody is asked.
+	// Writable tells whether a rule lets the jail write a file or directory. Of a
+	// file to be executed it is asked on a read-only mount only, as of protected files
+	// in a write tree: on another the mount says it.
 	Writable func(path string) bool
 
 	// Denied has something to say on a file that the kernel will not execute.

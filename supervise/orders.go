@@ -86,11 +86,12 @@ func (s *server) orderOf(t task) *order {
 }
 
 // ordered tells whether a call is the redirected one that starts a runner, or a
-// runner's own, for the seal that it was ordered to execute. The interpreter of a
-// script is none of these: a program that was told its own name writes that into
-// scripts. What comes from a process of the same number is no matter: the kernel
-// decides on what is left to it.
-func (s *server) ordered(c *call) bool {
+// runner's own, for the seal that it was ordered to execute. Of each order it says
+// so once, before any file is looked up. The interpreter of a script is none of
+// these: a program that was told its own name writes that into scripts. What comes
+// from a process of the same number is no matter: the kernel decides on what is left
+// to it.
+func (s *server) ordered(c call) bool {
 	switch {
 	case c.flags == unix.AT_EMPTY_PATH:
 		s.mu.Lock()

@@ -130,9 +130,9 @@ func newMark() (mark, limit uint64, err error) {
 
 // needsLayer tells whether a task is not in the artifact domain yet, so that what
 // it executes needs it. One that has lowered the limit itself may be either: it
-// gets nothing. A runner that is in the domain already could be traced by others
-// there, who would take the ruleset from it and, by landlock_add_rule(2), open the
-// domain of all artifacts to come.
+// gets nothing. A runner that is in the domain already could be looked into by
+// others there (see package runner), who would take the ruleset from it and, by
+// landlock_add_rule(2), open the domain of all artifacts to come.
 func (s *server) needsLayer(t task) (bool, error) {
 	var l unix.Rlimit
 	if err := unix.Prlimit(int(t), rlimitLocks, nil, &l); err != nil {
