@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -156,4 +157,23 @@ func (p Plan) WithSeals() Plan {
 	})
 	slices.SortFunc(p.grants, func(a, b Grant) int { return strings.Compare(a.Path, b.Path) })
 	return p
+}
+
+// sealsPlace refuses a grant of all of /run: it would show the host's, in which jail
+// can't make its directory.
+func (c *compiler) sealsPlace() error {
+	if !c.plan.Supervised() {
+		return nil
+	}
+	run := filepath.Dir(SealsDir)
+	for _, g := range c.plan.grants {
+		if g.Path == run {
+			return &Problem{
+				At:   g.From[0].At,
+				What: fmt.Sprintf("%q can't be granted as a whole: the jail has one of its own, in which what it has sealed is executed", g.Path),
+				Hint: fmt.Sprintf("grant what is needed below %s", run),
+			}
+		}
+	}
+	return nil
 }

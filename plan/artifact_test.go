@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"errors"
 	"net"
 	"path"
 	"slices"
@@ -235,5 +236,19 @@ func TestUnixPaths(t *testing.T) {
 		if d := cmp.Diff(want, w.said(err)); d != "" {
 			t.Errorf("%s: %s", text, d)
 		}
+	}
+}
+
+// Where seals are executed jail has to have a directory.
+func TestRunIsJails(t *testing.T) {
+	for _, access := range []string{"read", "write"} {
+		_, err := newWorld(t).compile("files." + access + " = ['/run']")
+		var problem *plan.Problem
+		if !errors.As(err, &problem) || problem.At.File != "f" || !strings.Contains(problem.What, `"/run" can't be granted as a whole`) || problem.Hint == "" {
+			t.Errorf("%s: %v", access, err)
+		}
+		w := newWorld(t)
+		w.host.Mounts.OK = false
+		w.plan("files." + access + " = ['/run']")
 	}
 }

@@ -124,7 +124,7 @@ func (c *compiler) grants() error {
 
 // caches grants those that exist and plans a private place for the others.
 func (c *compiler) caches() error {
-	known := map[string]bool{}
+	known := map[string]bool{} // variables
 	for cache := range c.pol.Caches() {
 		if cache.Private {
 			continue
@@ -136,7 +136,7 @@ func (c *compiler) caches() error {
 		}
 		path, ok := c.absolute(dir)
 		if !ok || !c.isDir(path) {
-			c.privateCache(cache)
+			c.makePrivate(cache)
 			continue
 		}
 		c.plan.Env = append(c.plan.Env, cache.Variable+"="+path)
@@ -144,16 +144,22 @@ func (c *compiler) caches() error {
 			return err
 		}
 	}
-	for cache := range c.pol.Caches() {
-		path, ok := c.absolute(cache.Dir)
-		if cache.Private && !known[cache.Variable] && (!ok || c.access(path)&Write == 0) {
-			c.privateCache(cache)
-		}
-	}
+	c.privateCaches(known)
 	return nil
 }
 
-func (c *compiler) privateCache(cache rules.Cache) {
+// privateCaches plans those that are private in any case, for toolchains of which no
+// profile is in use: no other cache has the variable, no rule lets it be written.
+func (c *compiler) privateCaches(known map[string]bool) {
+	for cache := range c.pol.Caches() {
+		path, ok := c.absolute(cache.Dir)
+		if cache.Private && !known[cache.Variable] && (!ok || c.access(path)&Write == 0) {
+			c.makePrivate(cache)
+		}
+	}
+}
+
+func (c *compiler) makePrivate(cache rules.Cache) {
 	c.plan.Private = append(c.plan.Private, Private{Variable: cache.Variable, Name: strings.ToLower(cache.Variable)})
 }
 

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"jail/rules"
 )
@@ -34,37 +32,10 @@ func wroteArtifact(a rules.Artifact) Origin {
 	for _, w := range a.Write {
 		at = append(at, w.From)
 	}
-	i := slices.IndexFunc(at, func(o Origin) bool { return o.File != "" && !strings.HasPrefix(o.File, "profile ") })
-	if i < 0 {
-		return Origin{}
-	}
-	return at[i]
-}
-
-// peers says what it comes to that the kernel does not tell who listens: the
-// supervisor then takes everybody for somebody outside.
-func (c *compiler) peers() error {
-	if c.plan.ConnectsOnBehalf() && !c.host.Peers.OK {
-		c.remark("unix sockets of the jail itself can't be connected to, as little as those outside: %s", c.host.Peers.Why)
-	}
-	return nil
-}
-
-// sealsPlace refuses a grant of what jail makes anew to have a directory of its own.
-func (c *compiler) sealsPlace() error {
-	if !c.plan.Supervised() {
-		return nil
-	}
-	for _, g := range c.plan.grants {
-		if g.Path == runDir {
-			return &Problem{
-				At:   g.From[0].At,
-				What: fmt.Sprintf("%q can't be granted as a whole: the jail has one of its own, in which what it has sealed is executed", g.Path),
-				Hint: fmt.Sprintf("grant what is needed below %s", runDir),
-			}
+	for _, o := range at {
+		if _, isProfile := o.Profile(); o.File != "" && !isProfile {
+			return o
 		}
 	}
-	return nil
+	return Origin{}
 }
-
-const runDir = "/run"

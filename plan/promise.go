@@ -142,6 +142,15 @@ func (c *compiler) unixBy() string {
 	return ""
 }
 
+// peers says what it comes to that the kernel does not tell who listens: the
+// supervisor then takes everybody for somebody outside.
+func (c *compiler) peers() error {
+	if c.plan.ConnectsOnBehalf() && !c.host.Peers.OK {
+		c.remark("unix sockets of the jail itself can't be connected to, as little as those outside: %s", c.host.Peers.Why)
+	}
+	return nil
+}
+
 // openCarves describes the carve-outs that only mounts can hold.
 func (c *compiler) openCarves() []string {
 	var open []string

@@ -232,3 +232,22 @@ func TestWaiverOrigin(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// A kernel that does not tell who listens is no secret.
+func TestPeers(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		abi  int
+		ok   bool
+		want bool
+	}{
+		{"", 7, false, true}, {"", 7, true, false}, {"", plan.UnixABI, false, false}, {"network.unix = 'any'", 7, false, false},
+	} {
+		w := newWorld(t)
+		w.host.ABI, w.host.Peers = tt.abi, plan.Fact{OK: tt.ok, Why: "no peers"}
+		p := w.plan(tt.text)
+		if got := slices.ContainsFunc(p.Remarks, func(r string) bool { return strings.Contains(r, "no peers") }); got != tt.want {
+			t.Errorf("%+v: %q", tt, p.Remarks)
+		}
+	}
+}

@@ -230,7 +230,7 @@ func (m *merger) addGuard(f *file) error {
 func (m *merger) addProfile(f *file) error {
 	if len(f.document.Profile.Options) > 0 {
 		m.p.options = append(m.p.options, StartOption{
-			Profile: strings.TrimPrefix(f.Name, "profile "),
+			Profile: strings.TrimPrefix(f.Name, inProfile),
 			Options: f.document.Profile.Options, Why: f.document.Profile.Why,
 		})
 	}

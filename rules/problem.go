@@ -1,6 +1,9 @@
 package rules
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Origin is the place where a rule was written.
 type Origin struct {
@@ -13,6 +16,12 @@ type Origin struct {
 	// both come from one source.
 	Source int
 }
+
+// inProfile begins the File of what is written in a profile.
+const inProfile = "profile "
+
+// Profile is the profile that says it, if it is not the user.
+func (o Origin) Profile() (name string, ok bool) { return strings.CutPrefix(o.File, inProfile) }
 
 func (o Origin) String() string {
 	if o.Line == 0 {

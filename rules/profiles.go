@@ -127,7 +127,7 @@ func (c *chosen) add(name string, from Origin) error {
 		hint := suggest(name, ProfileNames(), "profiles are: "+strings.Join(ProfileNames(), ", "))
 		return problem(from, hint, "there is no profile %q", name)
 	}
-	f, err := decode(Source{Kind: Profile, Name: "profile " + name, Text: []byte(text)}, 1000+len(c.names))
+	f, err := decode(Source{Kind: Profile, Name: inProfile + name, Text: []byte(text)}, 1000+len(c.names))
 	if err != nil {
 		return err
 	}
