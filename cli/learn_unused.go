@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"jail/plan"
 )
@@ -80,20 +79,19 @@ func (a app) tellUnused(o options) error {
 		return &plan.Problem{What: "no run was recorded in this project", Hint: "`jail learn -- COMMAND` records what it sees"}
 	}
 	fmt.Fprintf(a.stdout, "recorded runs: %d; rules that none of them used:\n", u.Runs)
-	idle := map[string]bool{}
+	profiles := map[string]bool{} // whether one is of use
 	for g := range p.Grants() {
 		for _, f := range g.From {
-			name, builtIn := strings.CutPrefix(f.At.File, "profile ")
-			switch _, known := idle[name]; {
-			case builtIn:
-				idle[name] = u.Used[f.Text] == 0 && (idle[name] || !known)
-			case u.Used[f.Text] == 0:
+			used := u.Used[f.Text] > 0
+			if name, ok := f.At.Profile(); ok {
+				profiles[name] = profiles[name] || used
+			} else if !used {
 				fmt.Fprintf(a.stdout, "  %-6s %-44s %s\n", f.Access, oneLine(f.Text), oneLine(f.At.String()))
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(idle)) {
-		if idle[name] {
+	for _, name := range slices.Sorted(maps.Keys(profiles)) {
+		if !profiles[name] {
 			fmt.Fprintf(a.stdout, "  all grants of profile %q\n", name)
 		}
 	}
