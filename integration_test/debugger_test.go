@@ -10,7 +10,7 @@ import (
 )
 
 // dbProgram builds a program that tells when it runs, lets the user's processes attach where Yama
-// would not, and waits for a byte. The build cache is the tester's: the standard library takes long.
+// would not, and waits for a byte.
 func dbProgram(t *testing.T, w *testenv.World) {
 	t.Helper()
 	evNeedProgram(t, "go")
@@ -26,8 +26,7 @@ func main() {
 	syscall.Read(0, make([]byte, 1))
 }
 `)
-	cache := strings.TrimSpace(toolOutput(t, "go", "env", "GOCACHE"))
-	evMust(t, w, "", "env", "GOCACHE="+cache, "GOTOOLCHAIN=local", "go", "build", "-trimpath", "-gcflags=-N -l", "-o", "prog", "m.go")
+	evMust(t, w, "", "env", "GOCACHE="+goCache(t), "GOTOOLCHAIN=local", "go", "build", "-trimpath", "-gcflags=-N -l", "-o", "prog", "m.go")
 }
 
 var dbTools = []struct{ name, start, attach, want string }{

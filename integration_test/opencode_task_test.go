@@ -24,11 +24,8 @@ func TestOpencodeTask(t *testing.T) {
 	opencode := findOpencode(t)
 	testenv.NeedProgram(t, "go")
 	mtElsewhere(t)
-	out, err := exec.Command("go", "env", "GOCACHE").Output()
-	must(t, err)
-	cache := strings.TrimSpace(string(out)) // the tester's own, where the runtime is compiled already
-	free, freeTree := playTask(t, opencode, cache)
-	jailed, tree := playTask(t, opencode, cache, testenv.JailBin(t), "--exec", filepath.Dir(filepath.Dir(opencode)), "--")
+	free, freeTree := playTask(t, opencode)
+	jailed, tree := playTask(t, opencode, testenv.JailBin(t), "--exec", filepath.Dir(filepath.Dir(opencode)), "--")
 	if d := gocmp.Diff(free, jailed); d != "" {
 		t.Errorf("what the model got to read, without and with jail:\n%s", d)
 	}
@@ -38,7 +35,7 @@ func TestOpencodeTask(t *testing.T) {
 }
 
 // playTask returns what the model got to read, and the project afterwards.
-func playTask(t *testing.T, opencode, cache string, prefix ...string) (told, tree string) {
+func playTask(t *testing.T, opencode string, prefix ...string) (told, tree string) {
 	t.Helper()
 	s := &stage{World: testenv.NewWorld(t), opencode: opencode}
 	s.WriteFile(t, filepath.Join(s.Project, "go.mod"), "module example.org/sum\n\ngo 1.24\n")
@@ -47,7 +44,7 @@ func playTask(t *testing.T, opencode, cache string, prefix ...string) (told, tre
 	s.acts = task(s.Project)
 	s.startModel(t)
 	env := append(s.Env(), quiet()...)
-	env = append(env, "GOCACHE="+cache, "GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-mod=mod")
+	env = append(env, "GOCACHE="+goCache(t), "GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-mod=mod")
 	before := s.names(t)
 	s.playIn(t, env, prefix...)
 	s.checkResults(t, func(a act) (want, not string) { return a.free, "" })

@@ -135,7 +135,7 @@ chmod 755 gradlew`)
 // and its address space, and plugins.
 func TestToolchainGoModes(t *testing.T) {
 	mtNeed(t)
-	cache := strings.TrimSpace(toolOutput(t, "go", "env", "GOCACHE"))
+	cache := goCache(t)
 	setup := evShell(`mkdir plug; echo 'module example.org/m' > go.mod
 printf 'package main\n\nfunc Answer() int { return 42 }\n' > plug/p.go
 cat > m.go <<'E'
@@ -181,6 +181,12 @@ E`)
 			{"bash", "-ec", `go build -o host .; ./host plug.so || echo $?; mkdir sub; cd sub; ../host ../plug.so || echo $?`},
 		},
 	})
+}
+
+// goCache is the tester's own build cache, in which the standard library is compiled already.
+func goCache(t *testing.T) string {
+	t.Helper()
+	return strings.TrimSpace(toolOutput(t, "go", "env", "GOCACHE"))
 }
 
 func toolOutput(t *testing.T, argv ...string) string {
