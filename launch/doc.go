@@ -5,8 +5,8 @@
 //
 // The order itself: what can fail is done before anything is confined. With the
 // mounts layer there are three processes. The parent stays outside, passes on
-// signals, stops and continues with its shell, returns the status and tidies up.
-// Init, process 1 of the namespaces, builds the view, reaps, keeps carve-outs in
+// signals, stops when the command stops, continues it when its shell continues the
+// parent, returns the status and tidies up. Init, process 1 of the namespaces, builds the view, reaps, keeps carve-outs in
 // place, and ends everything when the command or the parent ends. The command is
 // forked by init and confined (package confine) before it executes. Core dumps
 // are off, limits set, TMPDIR is private (0700).

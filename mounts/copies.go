@@ -64,7 +64,7 @@ func (l Layout) Unkept() []string {
 		}
 		is, err := readCopied(c.Path)
 		if errors.Is(err, errUnfit) {
-			continue // it had none
+			continue // it had none, or what lies there now is not comparable
 		}
 		was, err2 := l.readCopy(i)
 		if errors.Join(err, err2) != nil || !bytes.Equal(is, was) {

@@ -19,7 +19,7 @@
 // compared with the original before this run uses it. Set-id files, files that are open for
 // writing, files over a limit and refused digests never get there. Names appear
 // whole or not at all; a crash leaves nothing that a later run would use.
-// DIR belongs to the user and nobody else may write it.
+// DIR belongs to the user, nobody else may write it, and it is no symbolic link.
 //
 // # Does not enforce
 //
