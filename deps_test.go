@@ -133,7 +133,7 @@ func TestPackagesAreListed(t *testing.T) {
 	}
 }
 
-// C is called in one place, and memory is cast in few.
+// C is called where Go can't do it, or not fast enough, and memory is cast in few places.
 func TestCgoAndUnsafe(t *testing.T) {
 	may := map[string][]string{
 		"C":                                    {"seccomp", "confine", "runner", "supervise"},
