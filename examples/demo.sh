@@ -4,15 +4,18 @@
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-jail=$root/jail
-agents=$root/.cache/agents
+jail=${JAIL:-$root/jail}
+agents=${AGENTS:-$root/.cache/agents} # where integration_test/agents.sh has put, or puts, opencode
 "$root/integration_test/agents.sh" "$agents"
-(cd "$root" && go build -o "$root/.cache/demo" ./examples/demo)
+mkdir -p "$root/.cache"
 world=$(mktemp -d "$root/.cache/world.XXXXXX") # not below /tmp, of which a jail has its own
 trap 'rm -rf "$world"' EXIT
+(cd "$root" && go build -o "$world/demo" ./examples/demo)
 export HOME="$world/home" TMPDIR="$world/tmp" GIT_CONFIG_NOSYSTEM=1
-mkdir -p "$HOME/.ssh" "$HOME/project" "$TMPDIR"
+mkdir -p "$HOME/.ssh" "$HOME/.local/bin" "$HOME/project" "$TMPDIR"
 echo 'a private key' > "$HOME/.ssh/id_demo"
+printf '#!/bin/sh\necho "a tool of yours"\n' > "$HOME/.local/bin/tool"
+chmod +x "$HOME/.local/bin/tool"
 cd "$HOME/project"
 git init -q -b main .
 git config user.name Demo
@@ -60,19 +63,30 @@ refused() {
 echo "== work goes on"
 works 'echo "int main(){return 0;}" > hello.c && ls'
 works 'git add -A && git commit -qm "from inside" && git log --oneline | cut -d" " -f2-'
+works '~/.local/bin/tool'
 works 'echo $TMPDIR; date > "$TMPDIR/note" && echo "TMPDIR works"'
 
 echo
 echo "== what is refused, whoever asks"
 refused 'cat ~/.ssh/id_demo'
 refused 'echo "cat ~/.ssh/id_demo" | bash -c "bash"'
-refused 'cp "$(command -v ls)" ./my-ls && ./my-ls'
+refused 'echo "echo evil" >> ~/.local/bin/tool'
 refused 'echo "alias ls=evil" >> ~/.bashrc'
 refused 'rm ~/.ssh/id_demo'
 refused 'unshare --user true'
 if [ -z "$flags" ]; then # only mounts hold these
 	refused 'echo evil > .git/hooks/post-checkout'
 	refused 'chmod 777 ~/.ssh/id_demo'
+fi
+
+echo
+echo "== what is built inside"
+if [ -z "$flags" ]; then
+	works 'gcc -o hello hello.c && ./hello && echo "it runs: a sealed copy of it, which nobody inside can write"'
+	printf '\n$ jail log\n'
+	"$jail" log | grep 'sealed .*/hello ' || fail "the journal should have named hello"
+else # nothing is sealed without mounts
+	refused 'gcc -o hello hello.c && ./hello'
 fi
 
 echo
@@ -86,9 +100,10 @@ status=0
 echo
 echo "== opencode with a model that has bad ideas: what the model is told"
 # shellcheck disable=SC2086
-"$root/.cache/demo" "$jail" "$agents" $flags
+"$world/demo" "$jail" "$agents" $flags
 
 echo
 [ "$(cat "$HOME/.ssh/id_demo")" = 'a private key' ] || fail "the key was changed"
 [ ! -e "$HOME/.bashrc" ] || fail "a start-up file was written"
-echo "the key is untouched; the project has $(git log --oneline | wc -l) commits"
+[ "$("$HOME/.local/bin/tool")" = 'a tool of yours' ] || fail "the tool was changed"
+echo "the key and the tool are untouched; the project has $(git log --oneline | wc -l) commits"

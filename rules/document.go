@@ -142,6 +142,10 @@ func decode(src Source, number int) (*file, error) {
 	if f.lines.quoted != 0 {
 		return nil, problem(Origin{File: src.Name, Line: f.lines.quoted, Source: number}, "", "no key needs quotes: write it bare")
 	}
+	// The toml package takes anything that is no table for an empty one there.
+	if t := md.Type("env", "set"); t != "" && t != "Hash" {
+		return nil, problem(f.anyLine("env.set"), `write set = { NAME = "value" }`, "env.set: a table is expected here")
+	}
 	known := knownKeys(reflect.TypeOf(f.document), "")
 	for _, k := range md.Keys() {
 		if err := f.checkKey(k, known); err != nil {

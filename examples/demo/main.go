@@ -45,7 +45,7 @@ func steps(project string) []step {
 		{fakemodel.Edit(greeting, "hello", "good day"), false},
 		{fakemodel.Bash("git add -A && git commit -qm greet && git log --oneline -1 --format=%s"), false},
 		{fakemodel.Bash("cat ~/.ssh/id_demo"), true},
-		{fakemodel.Bash("cp $(command -v git) ./my-git && ./my-git --version"), true},
+		{fakemodel.Bash("echo 'echo evil' >> ~/.local/bin/tool"), true},
 		{fakemodel.Bash("echo evil >> ~/.bashrc"), true},
 		{fakemodel.Bash("unshare -U true"), true},
 	}
