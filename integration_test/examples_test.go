@@ -121,6 +121,19 @@ func TestExampleCIStep(t *testing.T) {
 	}
 }
 
+// TestDemo: what `make demo` shows is so, with an ordinary user's HOME.
+func TestDemo(t *testing.T) {
+	evLong(t)
+	testenv.NeedProgram(t, "gcc")
+	opencode := findOpencode(t)
+	needMounts(t)
+	cmd := exec.Command("sh", example(t, "demo.sh"))
+	cmd.Env = append(os.Environ(), "JAIL="+testenv.JailBin(t), "AGENTS="+filepath.Join(opencode, "../../.."))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestExampleWorkflow: the workflow runs what the step script runs.
 func TestExampleWorkflow(t *testing.T) {
 	text, err := os.ReadFile(example(t, "ci-step.yml"))
