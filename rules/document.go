@@ -189,7 +189,7 @@ func withoutNumber(k string) string {
 
 // SyntaxProblem words an error of the toml package: where, which key, what.
 func SyntaxProblem(name string, err error) error {
-	const hint = "strings stand in quotes, lists in [ ]; `jail init` writes an example"
+	hint := "strings stand in quotes, lists in [ ]; `jail init` writes an example"
 	at := Origin{File: name}
 	text, key := strings.TrimPrefix(err.Error(), "toml: "), ""
 	var pe toml.ParseError
@@ -202,6 +202,14 @@ func SyntaxProblem(name string, err error) error {
 			text = what
 		}
 	}
+	switch {
+	case key == "profile":
+		hint = "did you mean profiles?"
+	case strings.Contains(text, "already been defined"):
+		hint = "a key or [table] stands once in a file: put its lines together"
+	case strings.Contains(text, "is out of range"):
+		hint = "" // the text says it
+	}
 	if key != "" {
 		key += ": "
 	}
@@ -210,12 +218,12 @@ func SyntaxProblem(name string, err error) error {
 
 // plainTypes takes Go's names of types out of what the toml package says.
 func plainTypes(text string) string {
-	if strings.Contains(text, "type mismatch for struct") || strings.Contains(text, "type mismatch for []struct") {
+	if strings.Contains(text, "type mismatch for ") && strings.Contains(text, "expected table") {
 		return "a table is expected here"
 	}
 	return strings.NewReplacer(
 		"incompatible types: TOML value has type ", "a value of type ", "; destination has type ", " stands where this is expected: ",
-		"int64", "integer", "float64", "number", "map[string]any", "table", "slice", "list",
+		"[]any", "list", "[]table", "list of tables", "int64", "integer", "float64", "number", "map[string]any", "table", "slice", "list",
 		"range for uint16", "range for a port (0 to 65535)", "uint16", "port number",
 	).Replace(text)
 }

@@ -28,6 +28,12 @@ func TestErrors(t *testing.T) {
 		{"version = 2", []string{"f:2: version 2 is not known", "write version = 1, or use a jail that knows the newer format"}},
 		{"version = 0", []string{"f:2: version 0 is not known", "write version = 1, or use a jail that knows the newer format"}},
 		{"profile.about = 'x'", []string{`f:2: "profile" is for built-in profiles`}},
+		{"profile = ['go']", []string{"f:2: profile: a table is expected here", "did you mean profiles?"}},
+		{"files = []", []string{"f:2: files: a table is expected here", "strings stand in quotes, lists in [ ]; `jail init` writes an example"}},
+		{"limits = [1]", []string{"f:2: limits: a table is expected here", "strings stand in quotes, lists in [ ]; `jail init` writes an example"}},
+		{"guard = []", []string{"f:2: guard: a value of type list stands where this is expected: boolean", "strings stand in quotes, lists in [ ]; `jail init` writes an example"}},
+		{"network.connect = [70000]", []string{"f:2: network.connect: 70000 is out of range for a port (0 to 65535)"}},
+		{"[env]\n[env]", []string{"f:3: Key 'env' has already been defined.", "a key or [table] stands once in a file: put its lines together"}},
 		{"\n[[seed]]\nfrom = 'a'", []string{`f:3: "seed" is for built-in profiles`}},
 		// Waivers.
 		{"waive = [\n'mounts',\n'mount']", []string{`f:4: "mount" can't be waived`, "did you mean mounts?"}},
