@@ -152,9 +152,12 @@ func (e *Explainer) byPlan(one *Refusal, p plan.Plan, u trace.Use) {
 	}
 	if one.Secret {
 		one.Allow = nil
-		one.Why += "; a secret, or named like one: look who wants it before anything is granted"
+		one.Why += "; " + OfSecret
 	}
 }
+
+// OfSecret is said of a path that holds a secret.
+const OfSecret = "a secret, or named like one: look who wants it before anything is granted"
 
 // sealing is the refusal of what the jail has written: never to be granted, but
 // to be sealed.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,9 @@ func (a app) completion(args []string) int {
 	}
 	shell := strings.Join(words, "")
 	scripts := map[string]func() string{"bash": a.bash, "zsh": a.zsh, "fish": a.fish}
+	if len(words) == 0 {
+		return a.misused("completion", errors.New("no shell is named: bash, zsh or fish"))
+	}
 	if scripts[shell] == nil {
 		return a.fail(&plan.Problem{What: fmt.Sprintf("there is no completion for %q", shell), Hint: "jail completion bash, zsh or fish"}, statusUsage)
 	}

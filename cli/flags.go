@@ -47,15 +47,20 @@ func (o *options) parse(name string, args []string, more func(*flag.FlagSet)) (r
 		more(fs)
 	}
 	if err := fs.Parse(args); err != nil {
-		return nil, flagError(err)
+		return nil, flagError(fs, err)
 	}
 	return fs.Args(), nil
 }
 
 // flagError words what package flag says with the two dashes that our usage has.
-func flagError(err error) error {
+func flagError(fs *flag.FlagSet, err error) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		var names []string
+		fs.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+		if near := rules.Nearest(name, names); near != "" && len(name) > 2 {
+			return fmt.Errorf("there is no flag --%s (did you mean --%s?)", name, near)
+		}
 		return fmt.Errorf("there is no flag --%s", name)
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {

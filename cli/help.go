@@ -71,7 +71,7 @@ func (a app) parseFlags(fs *flag.FlagSet, args []string, most int, usage string)
 		return statusOK, false
 	}
 	if err != nil {
-		return a.misused(fs.Name(), flagError(err)), false
+		return a.misused(fs.Name(), flagError(fs, err)), false
 	}
 	if fs.NArg() > most {
 		return a.misused(fs.Name(), fmt.Errorf("%q is not expected here", fs.Arg(most))), false

@@ -16,6 +16,8 @@ const (
 	statusFailed = 1   // of jail's other commands
 	statusUsage  = 2   // of jail's other commands
 	statusJail   = 125 // running a command: jail itself failed
+
+	statusNotFound = 127
 )
 
 // app is one invocation.

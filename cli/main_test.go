@@ -278,6 +278,9 @@ func TestMainWords(t *testing.T) {
 		{[]string{"init", "x"}, 2, "", "jail: error: \"x\" is not expected here\njail: hint: `jail init --help` shows the usage\n"},
 		{[]string{"--nonsense"}, 125, "", "jail: error: there is no flag --nonsense\njail: hint: `jail help` lists the flags; a command's own flags come after its name\n"},
 		{[]string{"check", "--nonsense"}, 2, "", "jail: error: there is no flag --nonsense\njail: hint: `jail check --help` shows the usage\n"},
+		{[]string{"--profle", "go"}, 125, "", "jail: error: there is no flag --profle (did you mean --profile?)\njail: hint: `jail help` lists the flags; a command's own flags come after its name\n"},
+		{[]string{"doctor", "--atack"}, 2, "", "jail: error: there is no flag --atack (did you mean --attack?)\njail: hint: `jail doctor --help` shows the usage\n"},
+		{[]string{"completion"}, 2, "", "jail: error: no shell is named: bash, zsh or fish\njail: hint: `jail completion --help` shows the usage\n"},
 		{
 			[]string{"--rules", "a", "--rules", "b", "true"},
 			125, "",

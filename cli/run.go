@@ -11,6 +11,7 @@ import (
 
 	"jail/launch"
 	"jail/plan"
+	"jail/rules"
 )
 
 // run is `jail [flags] [--] COMMAND [ARG...]`.
@@ -36,9 +37,29 @@ func (a app) run(args []string) int {
 	}
 	status, err := a.start(o, argv, keep)
 	if err != nil {
-		return a.fail(err, statusJail)
+		return a.fail(a.meant(err, args[:len(args)-len(argv)], argv[0]), statusJail)
 	}
 	return status
+}
+
+// meant adds to "command not found" which of jail's own commands the word is or
+// is near to, unless "--" has said that it is a program.
+func (a app) meant(err error, flags []string, word string) error {
+	var p *plan.Problem
+	if !errors.As(err, &p) || p.Status != statusNotFound || slices.Contains(flags, "--") {
+		return err
+	}
+	var own []string
+	for _, c := range a.commands() {
+		own = append(own, c.name)
+	}
+	hint := p.Hint
+	if near := rules.Nearest(word, own); near == word {
+		hint = fmt.Sprintf("jail's own commands are the first word, flags follow: jail %s %s", near, strings.Join(flags, " "))
+	} else if near != "" && len(word) > 3 { // three letters are near to much
+		hint = fmt.Sprintf("%s; did you mean `jail %s`?", hint, near)
+	}
+	return &plan.Problem{At: p.At, What: p.What, Hint: hint, Status: p.Status}
 }
 
 // start compiles the plan and runs the command.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"jail/plan"
@@ -151,7 +152,9 @@ func (r report) missingText(p *page) {
 	}
 	p.head("absent, and allowed to be")
 	names := each(r.Missing, func(m reportRule) string { return m.Text })
-	p.line("%s", oneLine(strings.Join(names, " ")))
+	for row := range slices.Chunk(names, 3) {
+		p.line("%s", oneLine(strings.Join(row, "  ")))
+	}
 }
 
 func (r report) noteText(p *page) {

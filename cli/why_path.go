@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"jail/advice"
 	"jail/plan"
@@ -45,7 +46,7 @@ func (w pathAnswer) text(p plan.Plan) string {
 		if one.Allowed {
 			word = "yes"
 		}
-		b.line("%-6s %-4s %s", one.Access, word, oneLine(one.Why))
+		b.line("%-6s %-4s %s", one.Access, word, oneLine(strings.TrimSuffix(one.Why, "; "+advice.OfSecret)))
 		if one.At != "" {
 			b.line("            %s", oneLine(one.At))
 		}
@@ -54,7 +55,7 @@ func (w pathAnswer) text(p plan.Plan) string {
 		}
 	}
 	if w.Secret {
-		b.line("%s", "a secret, or named like one: look who wants it before anything is granted")
+		b.line("%s", advice.OfSecret)
 	}
 	return b.String()
 }

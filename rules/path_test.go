@@ -126,7 +126,7 @@ func TestNearest(t *testing.T) {
 		{"", ""},
 		{"zzzzzzzzzzzz", ""},
 	} {
-		if got := nearest(tt.word, WaiverNames()); got != tt.want {
+		if got := Nearest(tt.word, WaiverNames()); got != tt.want {
 			t.Errorf("%q: want %q, got %q", tt.word, tt.want, got)
 		}
 	}

@@ -3,15 +3,15 @@ package rules
 // suggest is the hint for a word that is not known: the nearest that is, or what
 // to say otherwise.
 func suggest(word string, candidates []string, otherwise string) string {
-	if n := nearest(word, candidates); n != "" {
+	if n := Nearest(word, candidates); n != "" {
 		return "did you mean " + n + "?"
 	}
 	return otherwise
 }
 
-// nearest returns the candidate with the smallest edit distance to word, or ""
+// Nearest returns the candidate with the smallest edit distance to word, or ""
 // when none is near enough to be a slip of the finger.
-func nearest(word string, candidates []string) string {
+func Nearest(word string, candidates []string) string {
 	best, limit := "", len(word)/3+2
 	for _, c := range candidates {
 		if d := distance(word, c); d < limit {
