@@ -96,3 +96,27 @@ hide = ["~/.ssh"]
 		t.Fatal(err)
 	}
 }
+
+// What an allow list leaves out of an exec tree is refused by the list, which no
+// grant helps against.
+func TestReasonAllowed(t *testing.T) {
+	w := newWorld(t)
+	w.dirs("home/proj", "home/tools/bin", "home/other")
+	for _, name := range []string{"home/tools/bin/listed", "home/tools/bin/unlisted", "home/other/program"} {
+		w.file(name, "\x7fELF "+name)
+		if err := os.Chmod(w.path(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := w.plan("version = 1\nprofiles = []\n[files]\nwrite = ['.']\nexec = ['~/tools']\n[commands]\nallow = ['~/tools/bin/listed']\n")
+	for path, want := range map[string]plan.Decision{
+		"home/tools/bin/listed":   plan.Granted,
+		"home/tools/bin/unlisted": plan.Commands,
+		"home/other/program":      plan.NoGrant,
+	} {
+		r := p.Reason(w.path(path), plan.Exec)
+		if r.Decision != want || want == plan.Commands && r.At.Line != 7 {
+			t.Errorf("%s: %+v, want %v", path, r, want)
+		}
+	}
+}

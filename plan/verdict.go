@@ -17,11 +17,12 @@ func (p Plan) RefusedCommand(path string) (message string, at Origin, ok bool) {
 	if err != nil {
 		return "", Origin{}, false
 	}
-	id := v.lstat(real).id
+	n := v.lstat(real)
+	id := n.id
 	if d, ok := p.denied(id, real); ok {
 		return d.Words(filepath.Base(path)), d.At, true
 	}
-	if a, why := p.explain(v, real); len(p.Allowed) == 0 || a&Exec != 0 || len(why) == 0 {
+	if a, why := p.explain(v, real); len(p.Allowed) == 0 || a&Exec != 0 || len(why) == 0 && !(n.mode.IsRegular() && p.shrunk(real)) {
 		return "", Origin{}, false
 	}
 	at = p.Allowed[0].At
@@ -31,6 +32,15 @@ func (p Plan) RefusedCommand(path string) (message string, at Origin, ok bool) {
 		message += ": " + told
 	}
 	return message, at, true
+}
+
+// shrunk tells whether a real path lies in an exec tree of which the allow list has
+// left some entries only.
+func (p Plan) shrunk(real string) bool {
+	return slices.ContainsFunc(p.grants, func(g Grant) bool {
+		executed := slices.ContainsFunc(g.From, func(u Use) bool { return u.Access&Exec != 0 })
+		return g.Split && executed && within(real, g.Path)
+	})
 }
 
 // Words says that a denied command is, for whoever tried it under a name.
