@@ -63,7 +63,7 @@ func (a app) names() (out []string) {
 // takesProgram tells whether a program's name may follow.
 func (a app) takesProgram(name string) bool {
 	usage := a.usage(name)
-	return strings.Contains(synopsis(usage), " COMMAND") && (name == "" || usage != usageMain)
+	return strings.Contains(forms(usage), " COMMAND") && (name == "" || usage != usageMain)
 }
 
 // values are the flags of all commands that a word follows, by what it is: known

@@ -103,7 +103,11 @@ func (a app) hostPromises(h plan.Host) (waivers []string, err error) {
 				waivers = append(waivers, pr.Waiver)
 			}
 		}
-		fmt.Fprintf(a.stdout, "%-18s %s\n", by, pr.Text)
+		text := pr.Text
+		if pr.ID == "ports" {
+			text = "where rules list ports: TCP on those only, no other internet protocol"
+		}
+		fmt.Fprintf(a.stdout, "%-21s %s\n", by, text)
 	}
 	return waivers, nil
 }

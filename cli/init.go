@@ -108,4 +108,14 @@ version = 1
 # Variables beyond the usual ones.
 # pass = ["MY_*"]
 # set  = { CI = "1" }
+
+[artifact]
+# What is built inside runs as a sealed copy, under tighter rules. "deny": not at all.
+# run     = "deny"
+# network = false                 # no internet sockets for it
+
+# Advice, seen where a program is started inside.
+# [[guide]]
+# match   = "git push"
+# message = "Do not push. Say what you would push."
 `

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -222,15 +223,9 @@ func TestTemplateParses(t *testing.T) {
 			t.Error(d)
 		}
 		// The examples in comments are valid, too.
-		var plain strings.Builder
-		for line := range strings.Lines(text) {
-			if rest, ok := strings.CutPrefix(line, "# "); ok && strings.Contains(rest, "= ") && strings.ContainsAny(rest, "[{t") {
-				line = rest
-			}
-			plain.WriteString(line)
-		}
-		if err := parseable("jail.toml", []byte(plain.String())); err != nil {
-			t.Errorf("%v\n%s", err, plain.String())
+		plain := regexp.MustCompile(`(?m)^# (\[\[\w+\]\]|\w+ *= .+)$`).ReplaceAllString(text, "$1")
+		if err := parseable("jail.toml", []byte(plain)); err != nil || !strings.Contains(plain, "\n[[guide]]\nmatch ") {
+			t.Errorf("%v\n%s", err, plain)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (a app) manual() string {
 	var b strings.Builder
 	b.WriteString(".TH JAIL 1\n.SH NAME\njail \\- run a command under kernel\\-enforced rules that all its children inherit\n.SH SYNOPSIS\n.nf\n")
 	for _, c := range a.pages() {
-		b.WriteString(roff(synopsis(c.usage)) + "\n")
+		b.WriteString(roff(forms(c.usage)) + "\n")
 	}
 	b.WriteString(".fi\n.SH DESCRIPTION\n" + manBody(usageMain))
 	b.WriteString(".SH COMMANDS\n")

@@ -50,6 +50,12 @@ func synopsis(usage string) string {
 	return line
 }
 
+// forms are all lines of a synopsis: a command may be written in several ways.
+func forms(usage string) string {
+	lines, _, _ := strings.Cut(usage, "\n\n")
+	return lines
+}
+
 // flags are those that a command takes, "" being the run of a program.
 func (a app) flags(name string) (out []flagText) {
 	usage := a.usage(name)
@@ -61,7 +67,7 @@ func (a app) flags(name string) (out []flagText) {
 			out = append(out, e)
 		}
 	}
-	if name == "" || !strings.Contains(synopsis(usage), "[flags]") {
+	if name == "" || !strings.Contains(forms(usage), "[flags]") {
 		return out
 	}
 	for _, e := range a.flags("") {

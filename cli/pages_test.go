@@ -150,8 +150,10 @@ func TestManualPage(t *testing.T) {
 				t.Errorf("the page of %q lacks %q", c.name, want)
 			}
 		}
-		if !strings.Contains(text, synopsis(c.usage)) {
-			t.Errorf("%q is not there", synopsis(c.usage))
+		for form := range strings.SplitSeq(forms(c.usage), "\n") {
+			if !strings.Contains(text, form) {
+				t.Errorf("%q is not there", form)
+			}
 		}
 	}
 }

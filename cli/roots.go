@@ -74,7 +74,7 @@ func roots(dir string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, unreadable(path, err)
+		return nil, &plan.Problem{What: fmt.Sprintf("%q can't be read: %v", path, plan.Cause(err)), Hint: "jail keeps there which projects it knows: HOME has to be yours"}
 	}
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), nil
 }

@@ -19,7 +19,7 @@ _jail() {
 	--exec|--guard-json|--hide|--merge|--protect|--read|--require|--rules|--write) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 	esac
 	if ((i < COMP_CWORD)); then
-		case $command in ''|check|why|learn) _jail_program $i ;; esac
+		case $command in ''|check|why|learn|doctor) _jail_program $i ;; esac
 		return
 	fi
 	case $command in
@@ -30,7 +30,7 @@ _jail() {
 	init) words='' ;;
 	trust) words='' ;;
 	lock) words='--rules --update --profile --read --write --exec --protect --hide --env --waive' ;;
-	doctor) words='--attack --json' ;;
+	doctor) words='--attack --json --rules --profile --read --write --exec --protect --hide --env --waive' ;;
 	log) words='--json --follow' ;;
 	gc) words='' ;;
 	schema) words='' ;;
