@@ -30,7 +30,16 @@ type app struct {
 // Main runs jail and returns its exit status; if a command is started, it does
 // not return.
 func Main(version string, args []string, stdout, stderr io.Writer) int {
-	a := app{version: version, stdout: stdout, stderr: stderr}
+	out := &output{Writer: stdout}
+	a := app{version: version, stdout: out, stderr: stderr}
+	status := a.dispatch(args)
+	if out.err != nil && status == statusOK {
+		return a.fail(&plan.Problem{What: fmt.Sprintf("the answer can't be written: %v", plan.Cause(out.err)), Hint: "what is there of it is not whole"}, statusFailed)
+	}
+	return status
+}
+
+func (a app) dispatch(args []string) int {
 	if len(args) > 0 {
 		for _, c := range a.commands() {
 			if c.name == args[0] {
@@ -39,6 +48,21 @@ func Main(version string, args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	return a.run(args)
+}
+
+// output remembers that an answer was cut short (a full disk): half a schema or
+// manual page must not pass for a whole one.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err != nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // command is one of jail's own. What its usage text says is all that people are

@@ -230,6 +230,20 @@ func TestTemplateParses(t *testing.T) {
 	}
 }
 
+// An answer that is cut short is no success.
+func TestFullOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	must(t, err)
+	defer full.Close()
+	for _, args := range [][]string{{"schema"}, {"man"}, {"completion", "zsh"}, {"help"}, {"version"}} {
+		var errs bytes.Buffer
+		status := Main("v1", args, full, &errs)
+		if want := "jail: error: the answer can't be written: no space left on device\n"; status != 1 || !strings.HasPrefix(errs.String(), want) {
+			t.Errorf("%q: status %d, %s", args, status, errs.String())
+		}
+	}
+}
+
 func TestWriteNewNeverOverwrites(t *testing.T) {
 	dir := t.TempDir()
 	must(t, writeNew(dir+"/a", "x"))
