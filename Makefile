@@ -25,12 +25,12 @@ STATIC = ! readelf -ldW $(1) | grep -E 'INTERP|NEEDED' || { echo "$(1) is not st
 .PHONY: jail prebuilt generated arm64 test lint fuzz oracle demo bench install clean help
 
 jail: ## the binary (go build knows whether there is anything to do)
-	@scripts/deps build
+	@GO=$(GO) scripts/deps build
 	$(BUILD) -o $@ .
 	@$(call STATIC,$@)
 
 arm64: ## ./jail-arm64, cross-built
-	@scripts/deps build arm64
+	@GO=$(GO) scripts/deps build arm64
 	$(ARM64) $(BUILD) -o jail-arm64 .
 	@$(call STATIC,jail-arm64)
 

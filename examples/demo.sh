@@ -63,7 +63,7 @@ refused() {
 echo "== work goes on"
 works 'echo "int main(){return 0;}" > hello.c && ls'
 works 'git add -A && git commit -qm "from inside" && git log --oneline | cut -d" " -f2-'
-works '~/.local/bin/tool'
+works 'exec ~/.local/bin/tool'
 works 'echo $TMPDIR; date > "$TMPDIR/note" && echo "TMPDIR works"'
 
 echo
