@@ -202,8 +202,10 @@ func bytesText(n int64) string {
 const usageLog = `jail log [--json] [--follow]
 
 Show what the last run sealed, and what it refused to: time, decision, size, the
-file as the jail saw it, the program that asked, and the rule or reason. A run's
-journal is kept until 50 newer ones are there.
+file as the jail saw it, the program that asked, and the rule or reason. That is
+the last run of yours, in whatever project, in which something can be sealed: one
+without mounts, or with run = "deny", has no journal. A run's journal is kept
+until 50 newer ones are there.
 
   --json      one JSON object a line, with SHA-256 digests
   --follow    go on until the run ends
