@@ -69,13 +69,16 @@ func TestRemember(t *testing.T) {
 }
 
 // What was left to the kernel once is looked at again where it may have changed,
-// and a guide is asked each time.
+// and a guide is asked each time. An old kernel is polled.
 func TestAttend(t *testing.T) {
-	c := newCell(t)
-	c.Options.Guides = []Guide{{Words: []string{"env", "-0"}, Refusal: Refusal{Key: "env", Message: "no zeros"}}}
-	c.want(c.shell(hello, `ln -s /usr/bin/echo l
+	for _, old := range []bool{false, true} {
+		c := newCell(t)
+		c.old = old
+		c.Options.Guides = []Guide{{Words: []string{"env", "-0"}, Refusal: Refusal{Key: "env", Message: "no zeros"}}}
+		c.want(c.shell(hello, `ln -s /usr/bin/echo l
 for i in 1 2 3; do /bin/echo system $i; $PWD/l link $i; done
 ln -sf hello l; $PWD/l; mv hello l; $PWD/l
 /usr/bin/env true; /usr/bin/env -0 true; echo $?; test -x /bin/echo && echo executable`),
-		"system 1\nlink 1\nsystem 2\nlink 2\nsystem 3\nlink 3\nhello \nhello \n126\nexecutable\n")
+			"system 1\nlink 1\nsystem 2\nlink 2\nsystem 3\nlink 3\nhello \nhello \n126\nexecutable\n")
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -51,7 +50,7 @@ func (t task) words(at uint64, n int) []string {
 
 // leader returns the process that a thread belongs to, by its first thread.
 func (t task) leader() (task, error) {
-	if fd, err := unix.PidfdOpen(int(t), 0); err == nil { // of no other thread
+	if fd, err := unix.PidfdOpen(int(t), 0); err == nil { // which it does for no other thread
 		unix.Close(fd)
 		return t, nil
 	}
@@ -77,35 +76,22 @@ func (t task) status(field string) (string, error) {
 	return "", fmt.Errorf("no %s in %s", field, t.proc("status"))
 }
 
-// life tells processes apart that had the same number: by the inode of a pidfd, of
-// which no two have the same since Linux 6.9, or by when they were started.
+// life tells processes apart that had the same number: by the inode of a pidfd, or
+// by when they were started. No two have the same inode where pidfds have a file
+// system of their own (Linux 6.9); before, all have one.
 func (t task) life() (uint64, error) {
 	fd, err := unix.PidfdOpen(int(t), 0)
 	if err != nil {
 		return 0, err
 	}
 	defer unix.Close(fd)
-	if !pidfdsDiffer(fd) {
+	var fs unix.Statfs_t
+	if unix.Fstatfs(fd, &fs) != nil || fs.Type != unix.PID_FS_MAGIC {
 		return t.started()
 	}
 	var st unix.Stat_t
 	err = unix.Fstat(fd, &st)
 	return st.Ino, err
-}
-
-// pidfdsDiffer tells whether pidfds have inodes of their own: then they have a file
-// system of their own.
-func pidfdsDiffer(fd int) bool {
-	pidfds.Do(func() {
-		var fs unix.Statfs_t
-		pidfds.differ = unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.PID_FS_MAGIC
-	})
-	return pidfds.differ
-}
-
-var pidfds struct {
-	sync.Once
-	differ bool
 }
 
 // started is the 22nd field of /proc/PID/stat, the 20th after the name.
