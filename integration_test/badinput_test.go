@@ -116,7 +116,7 @@ func TestBadInputWords(t *testing.T) {
 		{
 			name: "written and executed", rules: "[files]\nread = []\nwrite = [\"~/tools\"]\nexec  = [\n  \"~/tools/bin\",\n]\n", setup: badDirs("tools/bin"),
 			exact: `jail: error: HOME/rules.toml:3: "HOME/tools/bin" may be written (HOME/rules.toml:3: "~/tools") and executed (HOME/rules.toml:5: "~/tools/bin")
-jail: hint: drop one of the two: what the jail may write it must not execute
+jail: hint: drop one of the two: what the jail may write it must not execute; with mounts, what is built there runs sealed without a rule
 `,
 		},
 		{

@@ -83,7 +83,7 @@ func clash(path string, w, x Use) error {
 		At: w.At,
 		What: fmt.Sprintf("%q may be written (%s: %q) and executed (%s: %q)",
 			path, w.At, w.Text, x.At, x.Text),
-		Hint: "drop one of the two: what the jail may write it must not execute",
+		Hint: "drop one of the two: what the jail may write it must not execute; with mounts, what is built there runs sealed without a rule",
 	}
 }
 

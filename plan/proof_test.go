@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	dropOne = "drop one of the two: what the jail may write it must not execute"
+	dropOne = "drop one of the two: what the jail may write it must not execute; with mounts, what is built there runs sealed without a rule"
 	dropTwo = "drop one of the two rules, or remove the second name"
 )
 

@@ -57,6 +57,7 @@ func TestLockErrors(t *testing.T) {
 	good := "sha256 = '" + strings.Repeat("0", 64) + "'\n"
 	for _, tt := range []struct{ text, want string }{
 		{"", "l: version 0 is not known"},
+		{"version = 1\n[[command]\n", "l:3: expected end of table array name delimiter ']', but got '\\n' instead"},
 		{"version = 2", "l: version 2 is not known"},
 		{"version = 1\nx = 1", `l: unknown key "x"`},
 		{"version = 1\n[[command]]\nname = 'a'\nNAME = 'b'", `l: unknown key "command.NAME"`},

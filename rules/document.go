@@ -188,7 +188,7 @@ func withoutNumber(k string) string {
 }
 
 // SyntaxProblem words an error of the toml package: where, which key, what.
-func SyntaxProblem(name string, err error) error {
+func SyntaxProblem(name string, err error) *Problem {
 	hint := "strings stand in quotes, lists in [ ]; `jail init` writes an example"
 	at := Origin{File: name}
 	text, key := strings.TrimPrefix(err.Error(), "toml: "), ""

@@ -38,7 +38,9 @@ func ParseLock(name string, text []byte) ([]Locked, error) {
 	var doc lockDocument
 	md, err := toml.Decode(string(text), &doc)
 	if err != nil {
-		return nil, SyntaxProblem(name, err)
+		p := SyntaxProblem(name, err)
+		p.Hint = lockHint
+		return nil, p
 	}
 	lines := indexLines(string(text))
 	whole := Origin{File: name}
