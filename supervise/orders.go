@@ -146,8 +146,7 @@ func (s *server) answerRunner(c call) {
 		s.refuse(c.id, unix.EINVAL)
 		return
 	}
-	// Nobody becomes its tracer any more: see runner.c.
-	if tracer, err := c.task.status("TracerPid:"); s.Tracer == nil && (err != nil || tracer != "0") {
+	if c.task.traced() { // nobody becomes its tracer any more: see runner.c
 		s.refuse(c.id, unix.EPERM)
 		return
 	}

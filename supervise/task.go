@@ -76,6 +76,18 @@ func (t task) status(field string) (string, error) {
 	return "", fmt.Errorf("no %s in %s", field, t.proc("status"))
 }
 
+// traced tells whether somebody else traces a task. We do where the jail is watched,
+// and for a moment when we were about to turn a call of another thread, whose number
+// this one has taken by executing.
+func (t task) traced() bool {
+	tracer, err := t.status("TracerPid:")
+	if err != nil || tracer == "0" {
+		return err != nil
+	}
+	_, err = os.Stat("/proc/self/task/" + tracer)
+	return err != nil
+}
+
 // life tells processes apart that had the same number: by the inode of a pidfd, or
 // by when they were started. No two have the same inode where pidfds have a file
 // system of their own (Linux 6.9); before, all have one.
