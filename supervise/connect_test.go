@@ -92,9 +92,10 @@ def call(s, address):
 func TestUnixInside(t *testing.T) {
 	c := newCell(t)
 	c.want(c.run("/usr/bin/python3", "-c", python+listening+`
-listen("x.sock"); listen("\0inside"); os.mkdir("d"); os.symlink("../x.sock", "d/l")
+inside = "\0" + os.getcwd() # nobody else's
+listen("x.sock"); listen(inside); os.mkdir("d"); os.symlink("../x.sock", "d/l")
 new = lambda: socket.socket(socket.AF_UNIX)
-print(call(new(), "x.sock"), call(new(), os.getcwd() + "/x.sock"), call(new(), "\0inside"), call(new(), "d/l"))
+print(call(new(), "x.sock"), call(new(), os.getcwd() + "/x.sock"), call(new(), inside), call(new(), "d/l"))
 fd = os.open(".", os.O_RDONLY); print(call(new(), "/proc/self/fd/%d/x.sock" % fd))
 print(call(new(), "nowhere"), call(new(), "d"))
 s = new(); s.setblocking(False); s.connect("x.sock"); print(s.getblocking(), os.get_inheritable(s.fileno())); s.setblocking(True); s.send(b"b"); print(s.recv(9).decode())
