@@ -82,6 +82,27 @@ func TestPtyStop(t *testing.T) {
 	})
 }
 
+// Who ends in the background, to which its shell has sent it, leaves the terminal to
+// that shell.
+func TestPtyEndsInBackground(t *testing.T) {
+	ptyModes(t, func(t *testing.T, jail []string) {
+		p := ptyShell(t, jail)
+		p.line("$J sh -c 'echo sta''rted; until test -e go; do sleep 0.02; done'")
+		p.expect(`started`)
+		p.keys("\x1a")
+		p.expect(`Stopped`)
+		p.expect(`prompt> `)
+		p.line("bg")
+		p.expect(`prompt> `)
+		p.line("touch go; wait; echo fini''shed")
+		p.expect(`finished`)
+		p.expect(`prompt> `)
+		p.line("read x; echo go''t $x")
+		p.line("input")
+		p.expect(`got input`)
+	})
+}
+
 // In the background, reading from the terminal stops the command.
 func TestPtyBackground(t *testing.T) {
 	ptyModes(t, func(t *testing.T, jail []string) {

@@ -117,13 +117,17 @@ func foreground() terminal {
 	return terminal{tty: tty, group: group}
 }
 
-// restore puts the group back that was in the foreground.
+// restore puts the group back that was in the foreground, if the one that is there
+// now has ended, with the jail. One that is alive is somebody's outside: of a shell
+// that has stopped us (Ctrl-Z) and sent us to the background (bg). Taking the terminal
+// from it would end it.
 func (t terminal) restore() {
 	if t.tty < 0 {
 		return
 	}
 	defer unix.Close(t.tty)
-	if group, err := unix.IoctlGetInt(t.tty, unix.TIOCGPGRP); err != nil || group == t.group {
+	group, err := unix.IoctlGetInt(t.tty, unix.TIOCGPGRP)
+	if err != nil || group == t.group || unix.Kill(-group, 0) != unix.ESRCH {
 		return
 	}
 	signal.Ignore(syscall.SIGTTOU) // from the background the call would stop us
