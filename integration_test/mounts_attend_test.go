@@ -3,6 +3,7 @@ package integration_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,6 +53,27 @@ func TestMountsKeepRunningSignal(t *testing.T) {
 	p.wait(t, "alone")
 	must(t, p.Process.Signal(syscall.SIGTERM))
 	if r := p.end(t); r.Status != 7 || r.Stdout != "alone\ntold\n" { // bash may say that its sleep was terminated
+		t.Errorf("%+v", r)
+	}
+}
+
+// What is left may have been stopped.
+func TestMountsKeepRunningStopped(t *testing.T) {
+	mtNeed(t)
+	w := testenv.NewWorld(t)
+	daemon := `echo stopping; kill -STOP $$; echo went on`
+	p := mtStart(t, mtCommand(t, w, []string{"--keep-running"}, "sh", "-c", `setsid sh -c "$0" & exit 7`, daemon))
+	p.wait(t, "stopping")
+	mtWait(t, "its stop", func() bool {
+		for _, pid := range mtPids(t, daemon) {
+			if state, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && strings.Contains(string(state), ") T ") {
+				return true
+			}
+		}
+		return false
+	})
+	must(t, p.Process.Signal(syscall.SIGTERM))
+	if r := p.end(t); r.Status != 7 || r.Stdout != "stopping\n" {
 		t.Errorf("%+v", r)
 	}
 }

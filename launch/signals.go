@@ -75,10 +75,14 @@ func (s *seen) since(t time.Time, sig os.Signal) bool {
 
 // passOn sends the command what the parent has got, unless the whole group got it
 // and the command is in that. When the command has ended, what it left running
-// (--keep-running) gets it: else nothing but SIGKILL would end that.
+// (--keep-running) gets it: else nothing but SIGKILL would end that. One of these that
+// is stopped has to be continued to end of it.
 func (i *process1) passOn(s syscall.Signal) {
 	if i.ended.Load() {
 		syscall.Kill(-1, s)
+		if s == syscall.SIGTERM || s == syscall.SIGHUP {
+			syscall.Kill(-1, syscall.SIGCONT)
+		}
 		return
 	}
 	told := time.Now()
