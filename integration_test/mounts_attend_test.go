@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -75,6 +76,28 @@ func TestMountsKeepRunningStopped(t *testing.T) {
 	must(t, p.Process.Signal(syscall.SIGTERM))
 	if r := p.end(t); r.Status != 7 || r.Stdout != "stopping\n" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Where no shell waits for its jobs, a command that stops may be continued or ended by
+// what it has started.
+func TestMountsContinuedInside(t *testing.T) {
+	mtNeed(t)
+	for line, want := range map[string]int{
+		`(until grep -q "T (stopped)" /proc/$$/status; do :; done; kill -CONT $$) & kill -STOP $$; exit 5`: 5,
+		`(until grep -q "T (stopped)" /proc/$$/status; do :; done; kill -KILL $$) & kill -STOP $$; exit 5`: 128 + 9,
+	} {
+		w := testenv.NewWorld(t)
+		control := exec.Command("sh", "-c", line)
+		control.Run()
+		if ws := control.ProcessState.Sys().(syscall.WaitStatus); ws.ExitStatus() != want && 128+int(ws.Signal()) != want {
+			t.Errorf("control: %v", control.ProcessState)
+		}
+		cmd := mtCommand(t, w, nil, "sh", "-c", line)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if r := mtStart(t, cmd).end(t); r.Status != want {
+			t.Errorf("%s: %+v", line, r)
+		}
 	}
 }
 

@@ -82,6 +82,26 @@ func TestPtyStop(t *testing.T) {
 	})
 }
 
+// A script's jail is no job of its own, but stops with the script.
+func TestPtyStopInScript(t *testing.T) {
+	ptyModes(t, func(t *testing.T, jail []string) {
+		p := ptyShell(t, jail)
+		p.line(`export J; bash -c '$J sh -c "echo sta""rted; while read x; do echo go""t \$x; done"; echo script o""ver'`)
+		p.expect(`started`)
+		for range 2 {
+			p.keys("\x1a")
+			p.expect(`Stopped`)
+			p.expect(`prompt> `)
+			p.line("fg")
+			p.expect(`fg\r\n.*script o.*\r\n`)
+			p.line("input")
+			p.expect(`got input`)
+		}
+		p.keys("\x04")
+		p.expect(`script over`)
+	})
+}
+
 // Who ends in the background, to which its shell has sent it, leaves the terminal to
 // that shell.
 func TestPtyEndsInBackground(t *testing.T) {

@@ -1,8 +1,10 @@
 package launch
 
 import (
+	"errors"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +33,10 @@ func stopAlong(line *os.File) {
 	// kill(2) may return before the stop is felt: only SIGCONT says that it is over.
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGCONT)
+	if !isJob() {
+		stayAwake(line, again)
+		return
+	}
 	buf := make([]byte, 1)
 	for {
 		if n, err := line.Read(buf); n != 1 || err != nil {
@@ -45,12 +51,58 @@ func stopAlong(line *os.File) {
 		}
 		unix.Kill(unix.Getpid(), unix.SIGSTOP)
 		<-again
-		if front := foreground(); front.tty >= 0 {
-			unix.Close(front.tty)
-			line.Write([]byte{inFront})
-		} else {
-			line.Write([]byte{continued})
+		goOn(line)
+	}
+}
+
+// stayAwake is stopAlong where nobody would continue the parent: it goes on, as the
+// shell does that has started a command without being interactive. What else runs in
+// the jail may continue the command, and executes programs for that.
+func stayAwake(line *os.File, again <-chan os.Signal) {
+	var still atomic.Bool // as far as we know
+	go func() {
+		for range again {
+			if still.Swap(false) {
+				goOn(line)
+			}
 		}
+	}()
+	buf := make([]byte, 1)
+	for {
+		if n, err := line.Read(buf); n != 1 || err != nil {
+			return
+		}
+		if buf[0] == stopped {
+			still.Store(true)
+		}
+	}
+}
+
+// isJob tells whether we are a job of an interactive shell: our parent is in another
+// process group of a session that has a terminal. Others do not look for stops.
+func isJob() bool {
+	tty, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	unix.Close(tty)
+	parent := unix.Getppid()
+	if parent == 0 { // outside of our pid namespace
+		return false
+	}
+	session, err := unix.Getsid(parent)
+	own, err2 := unix.Getsid(0)
+	group, err3 := unix.Getpgid(parent)
+	return errors.Join(err, err2, err3) == nil && session == own && group != unix.Getpgrp()
+}
+
+// goOn has process 1 continue the command.
+func goOn(line *os.File) {
+	if front := foreground(); front.tty >= 0 {
+		unix.Close(front.tty)
+		line.Write([]byte{inFront})
+	} else {
+		line.Write([]byte{continued})
 	}
 }
 
