@@ -80,8 +80,10 @@ func (s *seals) make() (err error) {
 		return err
 	}
 	// On the jail's own mount: Landlock judges it by the way to it.
-	s.runner, err = os.Open(fmt.Sprintf("/proc/self/fd/%d%s", s.root.Fd(), s.inside(path)))
-	return err
+	if s.runner, err = os.Open(fmt.Sprintf("/proc/self/fd/%d%s", s.root.Fd(), s.inside(path))); err != nil {
+		return err
+	}
+	return seal.CloseRunner(path)
 }
 
 // openRunner returns the runner to be given to a caller of execve.

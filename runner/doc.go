@@ -8,11 +8,12 @@
 // What the order says: a Landlock ruleset, a second filter, limits, variables
 // taken out of the environment. If one of them fails nothing is executed.
 //
-// # Does not enforce
+// Nobody of the jail traces it or takes what it is given: its file can be executed
+// but not read, which is why the kernel keeps it closed from its first instruction on
+// (seal.CloseRunner). Where a file system has no modes a prctl(2) closes it, and who
+// opens its memory before that has a handle that stays good.
 //
-// That nobody looks into it before its first instruction: who opens its memory in
-// the moment between the kernel's execve and the prctl(2) that closes it has a
-// handle that stays good. What is given can be taken through that.
+// # Does not enforce
 //
 // That it is asked at all: what may be executed is the agent's domain's to say.
 // A process of the agent's domain can execute a sealed file without a runner,

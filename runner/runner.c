@@ -236,7 +236,9 @@ void jail_runner(long *stack)
 	if (fd < 0)
 		return;
 	// What is given is for nobody else: who shares the caller's domain could take
-	// the ruleset, and add to what all artifacts to come may do. execve undoes it.
+	// the ruleset, and add to what all artifacts to come may do. The kernel has closed
+	// a file that can't be read; this is for file systems without modes. execve undoes
+	// it.
 	long e = jail_call(SYS_prctl, (long)PR_SET_DUMPABLE, 0L, 0L, 0L, 0L);
 	if (failed(e))
 		fail("dumpable", e);

@@ -21,7 +21,6 @@ type object struct {
 	digest Digest
 	size   int64
 	used   time.Time // for the last time, in this run; under Run.mu
-	pinned bool      // the runner: kept as long as the run
 }
 
 func (o *object) cacheName() string { return path.Join("cache", hex.EncodeToString(o.digest[:])) }

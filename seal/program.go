@@ -2,9 +2,12 @@ package seal
 
 import (
 	"encoding/hex"
+	"errors"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
+	"syscall"
 )
 
 // Sealed is a copy that this run may execute.
@@ -63,33 +66,30 @@ func (r *Run) flat(o *object, cached bool) (Sealed, error) {
 	return r.sealed(name, o, cached), nil
 }
 
-// AddRunner puts a copy of f, jail's own binary, where the jail may execute it.
-// The jail can't write f: no lease is needed.
+// AddRunner puts a copy of f, jail's own binary, where the jail may execute it. The
+// copy is the run's own: see CloseRunner.
 func (r *Run) AddRunner(f *os.File) (string, error) {
-	fi, err := f.Stat()
+	syscall.ForkLock.RLock() // see copyOut
+	defer syscall.ForkLock.RUnlock()
+	name := path.Join(execDir, "jail-runner")
+	out, err := r.home.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", err
 	}
-	s := &subject{f: f, id: identify(rawStat(fi))}
-	digest, known := r.store.index.get(s.id)
-	o := &object{digest: digest, size: s.id.size}
-	if !known || !r.take(o, s) {
-		if o, err = r.copy(s); err != nil {
-			return "", err
-		}
-		r.store.index.put(s.id, o.digest)
-	}
-	name := path.Join(execDir, "jail-"+hex.EncodeToString(o.digest[:8]))
-	if err := r.home.Link(o.name(), name); err != nil && !os.IsExist(err) {
+	_, err = io.Copy(out, f)
+	if err = errors.Join(err, out.Chmod(0o500), out.Close()); err != nil {
 		return "", err
 	}
-	r.pin(o.digest)
 	return filepath.Join(r.store.path, "runs", r.id, name), nil
 }
 
-// pin keeps a copy for as long as the run lives.
-func (r *Run) pin(d Digest) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ready[d].pinned = true
+// CloseRunner takes the right to read a runner, once it has been opened. What can't
+// be read can't be dumped: from its first instruction on, the kernel keeps others from
+// tracing it. Who may execute it has to be its group too: or the kernel takes it for a
+// program of a user namespace further outside, and it is closed to us as well.
+func CloseRunner(path string) error {
+	if err := os.Chown(path, -1, os.Getgid()); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o111)
 }

@@ -36,7 +36,7 @@ func (r *Run) unused() []*object {
 	defer r.mu.Unlock()
 	var out []*object
 	for _, o := range r.ready {
-		if !o.pinned && time.Since(o.used) > r.idle {
+		if time.Since(o.used) > r.idle {
 			out = append(out, o)
 		}
 	}

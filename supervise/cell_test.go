@@ -106,6 +106,9 @@ func newCell(t testing.TB) *cell {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { runner.Close() })
+	if err := os.Chmod(name, 0o111); err != nil {
+		t.Fatal(err)
+	}
 	c.Options = Options{
 		Runner: func() (*os.File, error) { return runner, nil }, Runs: c.runs, Program: c.seal, Library: c.seal, Original: func(string) (string, bool) { return "", false },
 		Writable: func(path string) bool { return path == c.work || strings.HasPrefix(path, c.work+"/") },

@@ -283,7 +283,7 @@ func TestRunnerClosed(t *testing.T) {
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
-static int orders, before, turned;
+static int orders, seen, before, turned;
 static char *env[5001];
 static void look(pid_t child) {
 	char name[64], to[64];
@@ -298,6 +298,7 @@ static void look(pid_t child) {
 	memset(to, 0, 64);
 	readlink(name, to, 63);
 	turned = strstr(to, "/look") == NULL;
+	seen += strstr(to, "/runner") != NULL;
 }
 int main() {
 	int status, good = 0;
@@ -317,10 +318,10 @@ int main() {
 		}
 		good += i % 2 == 0 && status == 0;
 	}
-	printf("%d %d %d\n", orders, before > 0, good);
+	printf("%d %d %d %d\n", orders, seen, before > 0, good);
 }
 E
-gcc -w -o look look.c; ./hello; exec ./look`), "hello \n0 1 20\n")
+gcc -w -o look look.c; ./hello; exec ./look`), "hello \n0 0 1 20\n")
 }
 
 func TestRefusals(t *testing.T) {

@@ -146,7 +146,7 @@ func (s *server) answerRunner(c call) {
 		s.refuse(c.id, unix.EINVAL)
 		return
 	}
-	if c.task.traced() { // nobody becomes its tracer any more: see runner.c
+	if c.task.traced() { // nobody becomes its tracer any more: see package runner
 		s.refuse(c.id, unix.EPERM)
 		return
 	}

@@ -207,7 +207,7 @@ print(libc.syscall(nr, -1, None, None, None, 0x6a61696c), errno.errorcode[ctypes
 	// The file itself is what they would be sent to, once somebody was.
 	r := c.run("bash", "-c", hello+`./hello; exec /usr/bin/python3 -c '
 import os, sys
-f = os.open(sys.argv[1], os.O_RDONLY)
+f = os.open(sys.argv[1], os.O_PATH)
 os.execve(f, ["test", "-test.list=TestAskedByOthers"], {})' "$0"`, runner)
 	if r.Status != 126 || !strings.Contains(r.Stderr, "no order") {
 		t.Errorf("%+v", r)
