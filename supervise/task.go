@@ -62,13 +62,19 @@ func (t task) leader() (task, error) {
 	return task(group), err
 }
 
-// status returns a field of /proc/TID/status.
+// status returns a field of /proc/TID/status, one of the first ten.
 func (t task) status(field string) (string, error) {
-	text, err := os.ReadFile(t.proc("status"))
+	fd, err := unix.Open(t.proc("status"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", err
 	}
-	for line := range strings.Lines(string(text)) {
+	defer unix.Close(fd)
+	var text [1024]byte
+	n, err := unix.Read(fd, text[:])
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text[:n])) {
 		if value, ok := strings.CutPrefix(line, field); ok {
 			return strings.TrimSpace(value), nil
 		}
