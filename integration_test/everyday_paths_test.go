@@ -121,6 +121,7 @@ func TestEverydayLargeTree(t *testing.T) {
 	evNeedProgram(t, "strace")
 	w := testenv.NewWorld(t)
 	jailed := append(evJailed(t), "cat", "README.md")
+	evMust(t, w, "", jailed...) // each run removes what the last one has left in TMPDIR
 	small := evDirReads(t, w, jailed...)
 	grow := func(below string, n int) {
 		for i := range n {
