@@ -171,7 +171,7 @@ func TestMountsEverydayTools(t *testing.T) {
 		for _, j := range []evJob{
 			{
 				name: "go", needs: []string{"go"}, setup: evGoModule, ignore: evCaches,
-				env: []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOCACHE=" + t.TempDir()},
+				env: []string{"GOFLAGS=-mod=mod -trimpath", "GOPROXY=off", "GOTOOLCHAIN=local", "GOCACHE=" + goCache(t)},
 				steps: [][]string{
 					{"go", "mod", "tidy"},
 					{"go", "vet", "./..."},

@@ -117,11 +117,16 @@ func TestData(t *testing.T) {
 		t.Error("a test's own script")
 	}
 }
+`)
+		// In a package of its own: what a fuzz target is built with is compiled anew for it.
+		w.WriteFile(t, filepath.Join(w.Project, "fuzz", "f_test.go"), `package fuzz
 
-func FuzzAbs(f *testing.F) {
+import "testing"
+
+func FuzzSquare(f *testing.F) {
 	f.Add(1)
 	f.Fuzz(func(t *testing.T, n int) {
-		if Abs(n%1000) < 0 {
+		if n %= 1000; n*n < 0 {
 			t.Error(n)
 		}
 	})
@@ -130,13 +135,13 @@ func FuzzAbs(f *testing.F) {
 	}
 	mtJob(t, evJob{
 		name: "go", needs: []string{"go", "gcc"}, setup: setup, loose: true, want: `(?m)^ok .*example.org/m`, ignore: evCaches + "|/testdata/fuzz",
-		env: []string{"GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-mod=mod", "GOCACHE=" + t.TempDir()},
+		env: []string{"GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-mod=mod -trimpath", "GOCACHE=" + goCache(t)},
 		steps: [][]string{
 			{"go", "test", "./..."},
 			{"go", "test", "-count=1", "-v", "./..."},
 			{"go", "generate", "./..."},
 			{"go", "run", "./gen"},
-			{"go", "test", "-fuzz=.", "-fuzztime=20x", "."},
+			{"go", "test", "-fuzz=.", "-fuzztime=20x", "./fuzz"},
 			{"bash", "-ec", "go build -o bin/ ./gen; bin/gen; go test -c -o t.test .; ./t.test"},
 		},
 	})
