@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -48,20 +49,20 @@ func openSeals(home string) (*seal.Store, error) {
 	return s, nil
 }
 
-// log is `jail log`: what the last run sealed and refused.
+// log is `jail log`: what a run sealed and refused.
 func (a app) log(args []string) int {
 	fs := newFlags("log")
-	asJSON, follow := fs.Bool("json", false, ""), fs.Bool("follow", false, "")
+	asJSON, follow, whosever := fs.Bool("json", false, ""), fs.Bool("follow", false, ""), fs.Bool("any", false, "")
 	if status, ok := a.parseFlags(fs, args, 0, usageLog); !ok {
 		return status
 	}
-	if err := a.showLog(*asJSON, *follow); err != nil {
+	if err := a.showLog(*asJSON, *follow, *whosever); err != nil {
 		return a.fail(err, statusFailed)
 	}
 	return statusOK
 }
 
-func (a app) showLog(asJSON, follow bool) error {
+func (a app) showLog(asJSON, follow, whosever bool) error {
 	home, err := homeDir()
 	if err != nil {
 		return err
@@ -71,11 +72,10 @@ func (a app) showLog(asJSON, follow bool) error {
 		return err
 	}
 	defer s.Close()
-	runs := s.Runs()
-	if len(runs) == 0 {
-		return &plan.Problem{What: "no run has a journal", Hint: "what a command builds in the jail and then runs is sealed and recorded"}
+	id, err := lastRun(s, home, whosever)
+	if err != nil {
+		return err
 	}
-	id := runs[len(runs)-1]
 	f, err := s.OpenJournal(id)
 	if err != nil {
 		return &plan.Problem{What: fmt.Sprintf("the journal of run %q: %v", id, plan.Cause(err))}
@@ -83,7 +83,7 @@ func (a app) showLog(asJSON, follow bool) error {
 	defer f.Close()
 	l := &logPrinter{app: a, home: home, json: asJSON}
 	if !asJSON {
-		l.title(id, s.Alive(id))
+		l.title(s, id)
 	}
 	for {
 		alive := s.Alive(id) // asked first: what is written before the end is still shown
@@ -97,6 +97,31 @@ func (a app) showLog(asJSON, follow bool) error {
 	}
 }
 
+// lastRun is the last run of the project here, or whosever is last.
+func lastRun(s *seal.Store, home string, whosever bool) (string, error) {
+	runs := s.Runs()
+	if len(runs) == 0 {
+		return "", &plan.Problem{What: "no run has a journal", Hint: "what a command builds in the jail and then runs is sealed and recorded"}
+	}
+	if whosever {
+		return runs[len(runs)-1], nil
+	}
+	cwd, err := workingDir()
+	if err != nil {
+		return "", err
+	}
+	project := plan.FindTree(cwd, os.Getuid()).Root
+	for _, id := range slices.Backward(runs) {
+		if e, ok := s.Start(id); ok && e.Path == project {
+			return id, nil
+		}
+	}
+	return "", &plan.Problem{
+		What: fmt.Sprintf("no run in %q has a journal", tilde(project, home)),
+		Hint: "what a command builds in the jail and then runs is sealed and recorded; `jail log --any` shows the last run of any project",
+	}
+}
+
 // logPrinter shows a journal, as far as it has been written.
 type logPrinter struct {
 	app
@@ -107,12 +132,16 @@ type logPrinter struct {
 	bad    int
 }
 
-func (l *logPrinter) title(id string, alive bool) {
-	state := "ended"
-	if alive {
+// title says whose run it is, unless its journal is of old.
+func (l *logPrinter) title(s *seal.Store, id string) {
+	state, whose := "ended", ""
+	if s.Alive(id) {
 		state = "goes on"
 	}
-	fmt.Fprintf(l.stdout, "run %s (%s)\n", oneLine(id), state)
+	if e, ok := s.Start(id); ok {
+		whose = fmt.Sprintf(": %s in %s, started %s", quoted(e.Parent), quoted(tilde(e.Path, l.home)), e.Time.Local().Format(time.DateTime))
+	}
+	fmt.Fprintf(l.stdout, "run %s (%s)%s\n", oneLine(id), state, whose)
 }
 
 // print shows what was not shown yet.
@@ -124,6 +153,9 @@ func (l *logPrinter) print(f io.ReadSeeker) error {
 		if err != nil {
 			l.bad++
 			continue
+		}
+		if e.Decision == seal.Started && !l.json {
+			continue // the title has it
 		}
 		l.lines++
 		if err := l.entry(e); err != nil {
@@ -199,20 +231,24 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }
 
-const usageLog = `jail log [--json] [--follow]
+const usageLog = `jail log [--any] [--json] [--follow]
 
-Show what the last run sealed, and what it refused to: time, decision, size, the
-file as the jail saw it, the program that asked, and the rule or reason. That is
-the last run of yours, in whatever project, in which something can be sealed: one
-without mounts, or with run = "deny", has no journal. A run's journal is kept
-until 50 newer ones are there.
+Show what the last run in this project sealed, and what it refused to: time,
+decision, size, the file as the jail saw it, the program that asked, and the
+rule or reason. The first line says which command's run it is, without its
+arguments: those may be keys. A run in which nothing was sealed or refused has
+no journal, nor has one without mounts, or with run = "deny". A run's journal is
+kept until 50 newer ones of any project are there.
 
-  --json      one JSON object a line, with SHA-256 digests
+  --any       the last run of any project
+  --json      one JSON object a line, with SHA-256 digests; the first has the
+              decision "started", the project as path and the command as parent
   --follow    go on until the run ends
 
 Exit status: 0; 1 if there is no journal or it can't be read; 2 usage.
 
 Examples:
   jail log
+  jail log --any --follow
   jail log --json | jq -r 'select(.decision == "refused") | .path'
 `

@@ -19,7 +19,8 @@ func worded(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	return out.String(), errs.String(), status
 }
 
-// sealHome makes a home with a store and a run that has recorded something.
+// sealHome makes a home with a store and a run that has recorded something, in the
+// project ~/p, where the test then is.
 func sealHome(t *testing.T) (*seal.Store, *seal.Run) {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
@@ -31,8 +32,11 @@ func sealHome(t *testing.T) (*seal.Store, *seal.Run) {
 	t.Cleanup(func() { s.Close() })
 	r, err := s.NewRun()
 	must(t, err)
+	must(t, os.Mkdir(filepath.Join(home, "p"), 0o755))
+	t.Chdir(filepath.Join(home, "p"))
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	for _, e := range []seal.Entry{
+		{Time: at.Add(-time.Hour), PID: 6, Parent: "make", Path: home + "/p", Decision: seal.Started},
 		{Time: at, PID: 7, Parent: "/usr/bin/make", Path: home + "/p/a.out", Digest: seal.Digest{1}, Size: 12345678, Decision: "sealed"},
 		{Time: at, PID: 8, Path: "/p/\x1b[2J\nfake  sealed", Decision: "refused", Rule: "it is open for writing"},
 	} {
@@ -45,16 +49,72 @@ func TestLog(t *testing.T) {
 	_, r := sealHome(t)
 	lines := "03:04:05  sealed    12.3 MB  ~/p/a.out  by /usr/bin/make (pid 7)\n" +
 		`03:04:05  refused         -  "/p/\x1b[2J\nfake  sealed" (pid 8): it is open for writing` + "\n"
-	if out, errs, status := worded(t, "log"); out != "run "+r.ID()+" (goes on)\n"+lines || errs != "" || status != 0 {
+	const whose = ": make in ~/p, started 2026-01-02 02:04:05\n"
+	if out, errs, status := worded(t, "log"); out != "run "+r.ID()+" (goes on)"+whose+lines || errs != "" || status != 0 {
 		t.Errorf("%d, %q, %q", status, out, errs)
 	}
 	must(t, r.Close())
 	out, errs, status := worded(t, "log", "--follow")
-	if out != "run "+r.ID()+" (ended)\n"+lines || errs != "" || status != 0 {
+	if out != "run "+r.ID()+" (ended)"+whose+lines || errs != "" || status != 0 {
 		t.Errorf("%d, %q, %q", status, out, errs)
 	}
 	out, errs, status = worded(t, "log", "--json")
-	if strings.Count(out, "\n") != 2 || !strings.Contains(out, `"path":"/p/\u001b[2J\nfake  sealed"`) || errs != "" || status != 0 {
+	if strings.Count(out, "\n") != 3 || !strings.HasPrefix(out, `{"time":"2026-01-02T`) || !strings.Contains(out, `"parent":"make","path":"`+os.Getenv("HOME")+`/p","size":0,"decision":"started"}`+"\n") ||
+		!strings.Contains(out, `"path":"/p/\u001b[2J\nfake  sealed"`) || errs != "" || status != 0 {
+		t.Errorf("%d, %q, %q", status, out, errs)
+	}
+}
+
+// The log is of the project here, however many others have runs, and of the last
+// one of all when that is asked for. A journal of old is nobody's.
+func TestLogOfProject(t *testing.T) {
+	s, mine := sealHome(t)
+	home := os.Getenv("HOME")
+	for _, dir := range []string{"other/.git", "other/sub", "third"} {
+		must(t, os.MkdirAll(filepath.Join(home, dir), 0o755))
+	}
+	begin := func(entries ...seal.Entry) *seal.Run {
+		time.Sleep(2 * time.Millisecond) // runs are sorted by time
+		r, err := s.NewRun()
+		must(t, err)
+		t.Cleanup(func() { r.Close() })
+		for _, e := range entries {
+			must(t, r.Journal().Write(e))
+		}
+		return r
+	}
+	other := begin(seal.Entry{Path: home + "/other", Parent: "\x1b[2J", Decision: seal.Started}, seal.Entry{Path: "/others", Decision: "sealed"})
+	old := begin(seal.Entry{Path: "/old", Decision: "sealed"})
+	for _, tt := range []struct {
+		dir  string
+		args []string
+		run  *seal.Run
+		want string
+	}{
+		{"p", nil, mine, ": make in ~/p, started 2026-01-02 02:04:05\n"},
+		{"other", nil, other, `: "\x1b[2J" in ~/other, started `},
+		{"other/sub", []string{"--follow"}, other, `: "\x1b[2J" in ~/other, started `},
+		{"p", []string{"--any"}, old, "\n"},
+		{"third", []string{"--any"}, old, "\n"},
+	} {
+		t.Chdir(filepath.Join(home, tt.dir))
+		if tt.args != nil && tt.args[0] == "--follow" {
+			must(t, tt.run.Close())
+		}
+		out, errs, status := worded(t, append([]string{"log"}, tt.args...)...)
+		if title, ok := strings.CutPrefix(out, "run "+tt.run.ID()+" "); !ok || !strings.HasPrefix(title[strings.Index(title, ")")+1:], tt.want) || errs != "" || status != 0 {
+			t.Errorf("%s %q: %d, %q, %q", tt.dir, tt.args, status, out, errs)
+		}
+	}
+	t.Chdir(filepath.Join(home, "p"))
+	if out, _, _ := worded(t, "log", "--json"); !strings.Contains(out, "a.out") || strings.Contains(out, "/others") {
+		t.Errorf("%q", out)
+	}
+	if out, errs, status := worded(t, "log", "--json", "--any"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "/old") || errs != "" || status != 0 {
+		t.Errorf("%d, %q, %q", status, out, errs)
+	}
+	t.Chdir(filepath.Join(home, "third"))
+	if out, errs, status := worded(t, "log"); out != "" || status != 1 || !strings.HasPrefix(errs, `jail: error: no run in "~/third" has a journal`) || !strings.Contains(errs, "jail log --any") {
 		t.Errorf("%d, %q, %q", status, out, errs)
 	}
 }
@@ -67,7 +127,7 @@ func TestLogFollows(t *testing.T) {
 		r.Journal().Write(seal.Entry{Path: "/late", Decision: "sealed"})
 		r.Close()
 	}()
-	if out, errs, status := worded(t, "log", "--follow", "--json"); strings.Count(out, "\n") != 3 || !strings.Contains(out, "/late") || status != 0 {
+	if out, errs, status := worded(t, "log", "--follow", "--json"); strings.Count(out, "\n") != 4 || !strings.Contains(out, "/late") || status != 0 {
 		t.Errorf("%d, %q, %q", status, out, errs)
 	}
 }

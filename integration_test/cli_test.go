@@ -29,7 +29,7 @@ func TestCLIHelp(t *testing.T) {
 		{[][]string{{"help", "init"}, {"init", "--help"}}, []string{"jail init\n", "Never overwrites", "Exit status"}},
 		{[][]string{{"help", "trust"}, {"trust", "--help"}}, []string{"jail trust\n", "SHA-256", "Exit status"}},
 		{[][]string{{"help", "doctor"}, {"doctor", "--help"}}, []string{"jail doctor\n", "Exit status"}},
-		{[][]string{{"help", "log"}, {"log", "--help"}}, []string{"jail log [--json] [--follow]\n", "Exit status", "Examples:\n"}},
+		{[][]string{{"help", "log"}, {"log", "--help"}}, []string{"jail log [--any] [--json] [--follow]\n", "Exit status", "Examples:\n"}},
 		{[][]string{{"help", "gc"}, {"gc", "--help"}}, []string{"jail gc\n", "2 GiB", "Exit status"}},
 		{[][]string{{"help", "version"}, {"version", "--help"}}, []string{"version"}},
 	} {

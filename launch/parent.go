@@ -37,7 +37,7 @@ func supervised(p plan.Plan, path string, argv []string, o Options, w Watcher) (
 	var seals *seals
 	if p.Supervised() {
 		p = p.WithSeals()
-		seals = newSeals(stage.hand)
+		seals = newSeals(stage.hand, p.Tree.Root, argv[0])
 		defer seals.close()
 	}
 	layout := mounts.Compile(p, temp)

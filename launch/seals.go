@@ -27,9 +27,10 @@ import (
 // seals is where this run keeps what it has sealed, and who seals it. Nothing is
 // made before the first file is sealed.
 type seals struct {
-	plan plan.Plan // as the jail sees the file system
-	hand *os.File  // to init
-	root *os.File  // the jail's root directory
+	plan  plan.Plan  // as the jail sees the file system
+	start seal.Entry // says whose run this is
+	hand  *os.File   // to init
+	root  *os.File   // the jail's root directory
 
 	tracer *trace.Tracer // nil: the jail is not traced
 
@@ -45,7 +46,12 @@ type seals struct {
 	unrecorded sync.Once
 }
 
-func newSeals(hand *os.File) *seals { return &seals{hand: hand, digests: digest.Open("")} }
+// newSeals is for the run of a command in a project. Of the command the journal has
+// the name alone: arguments may be keys.
+func newSeals(hand *os.File, project, command string) *seals {
+	start := seal.Entry{Time: time.Now(), PID: os.Getpid(), Parent: command, Path: project, Decision: seal.Started}
+	return &seals{start: start, hand: hand, digests: digest.Open("")}
+}
 
 // open makes the run's directory and has init put it in place, once.
 func (s *seals) open() error {
@@ -66,6 +72,7 @@ func (s *seals) make() (err error) {
 	if s.run, err = s.store.NewRun(); err != nil {
 		return err
 	}
+	s.write(s.start)
 	s.run.Options = seal.Options{Root: s.root, Refuse: s.refuse, MayList: func(dir string) bool { return s.plan.Access(dir)&plan.Read != 0 }}
 	exe, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -279,17 +286,22 @@ func refusedFile(r supervise.Request, why string) error {
 	return supervise.Refusal{Key: r.Path, Message: fmt.Sprintf("%q is not run: %s", r.Path, why), Short: fmt.Sprintf("%q is not run", r.Path)}
 }
 
-// record writes a line of the journal. One that can't be written is no reason to
-// refuse: the journal says itself when it is full or has lost some, and the user is
-// told when that begins.
+// record writes what was decided on a file.
 func (s *seals) record(r supervise.Request, sealed seal.Sealed, decision, rule string) {
 	parent, _ := os.Readlink("/proc/" + strconv.Itoa(r.PID) + "/exe")
 	if s.open() != nil {
 		return
 	}
-	err := s.run.Journal().Write(seal.Entry{
+	s.write(seal.Entry{
 		Time: time.Now(), PID: r.PID, Parent: parent, Path: r.Path, Digest: sealed.Digest, Size: sealed.Size, Decision: decision, Rule: rule,
 	})
+}
+
+// write adds a line to the journal. One that can't be written is no reason to
+// refuse: the journal says itself when it is full or has lost some, and the user is
+// told when that begins.
+func (s *seals) write(e seal.Entry) {
+	err := s.run.Journal().Write(e)
 	if err != nil && !errors.Is(err, seal.ErrFull) {
 		s.unrecorded.Do(func() {
 			fmt.Fprintf(os.Stderr, "jail: warning: what is built and run is not recorded: the journal in %q: %v\n", s.plan.State, plan.Cause(err))

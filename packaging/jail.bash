@@ -31,7 +31,7 @@ _jail() {
 	trust) words='' ;;
 	lock) words='--rules --update --profile --read --write --exec --protect --hide --env --waive' ;;
 	doctor) words='--attack --json --rules --profile --read --write --exec --protect --hide --env --waive' ;;
-	log) words='--json --follow' ;;
+	log) words='--any --json --follow' ;;
 	gc) words='' ;;
 	schema) words='' ;;
 	completion) words='bash zsh fish' ;;

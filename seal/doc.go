@@ -8,7 +8,7 @@
 //
 //	DIR/cache/DIGEST     the copies, by SHA-256, shared by all runs
 //	DIR/index            which file had which digest, so that it is not read again
-//	DIR/journal/RUN.json what each of the last runs sealed, one JSON line each
+//	DIR/journal/RUN.json whose run it was and what it sealed, one JSON line each
 //	DIR/runs/RUN/x       what this run may execute: the jail sees this directory
 //	DIR/runs/RUN/obj     the copies this run has verified; tmp: what is being made
 //

@@ -27,6 +27,11 @@ const (
 	journalSuffix  = ".json"
 )
 
+// Started is the decision of the first line, which says whose run it is: its path is
+// the project, its parent the command. It has the form of all others, for who reads
+// journals and knows nothing of it. Journals of old have none.
+const Started = "started"
+
 // Entry is one line of a journal: a seal, or a refusal.
 type Entry struct {
 	Time     time.Time
@@ -35,7 +40,7 @@ type Entry struct {
 	Path     string // of the original, as the jail sees it
 	Digest   Digest // zero if the file was not read
 	Size     int64
-	Decision string // "sealed", "cached", "refused", ...
+	Decision string // "sealed", "cached", "refused", Started, ...
 	Rule     string // the rule or reason behind it
 }
 
@@ -210,6 +215,19 @@ func (s *Store) Alive(id string) bool {
 // OpenJournal opens the journal of a run for reading.
 func (s *Store) OpenJournal(id string) (*os.File, error) {
 	return s.root.Open(path.Join("journal", id+journalSuffix))
+}
+
+// Start reads the line that says whose run a journal is of; false if it has none.
+func (s *Store) Start(id string) (Entry, bool) {
+	f, err := s.OpenJournal(id)
+	if err != nil {
+		return Entry{}, false
+	}
+	defer f.Close()
+	for e, err := range Entries(f, new(int64)) {
+		return e, err == nil && e.Decision == Started
+	}
+	return Entry{}, false
 }
 
 // dropJournals removes the oldest journals of runs that have ended.

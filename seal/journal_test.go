@@ -65,6 +65,39 @@ func TestJournal(t *testing.T) {
 	}
 }
 
+// The first line says whose run it is, to readers of old as well: it is an entry. What
+// comes later says nothing.
+func TestStart(t *testing.T) {
+	s := openStore(t, filepath.Join(tempDir(t), "seal"), 0)
+	start := Entry{Time: time.Unix(1, 2).UTC(), PID: 3, Parent: "go\xff", Path: "/p\xfe", Decision: Started}
+	other := Entry{Time: time.Unix(1, 3).UTC(), Path: "/p/a.out", Decision: "sealed"}
+	for name, tt := range map[string]struct {
+		written []Entry
+		want    Entry
+		ok      bool
+	}{
+		"begun": {[]Entry{start, other}, start, true}, "old": {[]Entry{other, start}, other, false}, "empty": {},
+	} {
+		r := newRun(t, s)
+		for _, e := range tt.written {
+			if err := r.Journal().Write(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, ok := s.Start(r.ID())
+		if d := cmp.Diff(tt.want, got); d != "" || ok != tt.ok {
+			t.Error(name, ok, d)
+		}
+		all, bad := entries(t, []byte(read(t, r.journal.file.Name())))
+		if d := cmp.Diff(tt.written, all); d != "" || bad != 0 {
+			t.Error(name, bad, d)
+		}
+	}
+	if _, ok := s.Start("3000-000"); ok {
+		t.Error("a run that never was has begun")
+	}
+}
+
 // What is damaged or unfinished hides nothing else.
 func TestDamagedJournal(t *testing.T) {
 	good, err := json.Marshal(Entry{Path: "/good"})
