@@ -237,8 +237,8 @@ Show what the last run in this project sealed, and what it refused to: time,
 decision, size, the file as the jail saw it, the program that asked, and the
 rule or reason. The first line says which command's run it is, without its
 arguments: those may be keys. A run in which nothing was sealed or refused has
-no journal, nor has one without mounts, or with run = "deny". A run's journal is
-kept until 50 newer ones of any project are there.
+no journal, nor has one without mounts, or with commands.allow where nothing is
+sealed. A run's journal is kept until 50 newer ones of any project are there.
 
   --any       the last run of any project
   --json      one JSON object a line, with SHA-256 digests; the first has the

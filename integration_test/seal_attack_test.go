@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,6 +74,47 @@ seal=$(./w); for try in "touch $seal" "rm -f $seal" "mv $seal $seal.x" "ln $seal
 ./w 2>/dev/null; echo $?; test -x w; echo $?; echo '#!/bin/sh' > s; chmod 755 s; ./s 2>/dev/null; echo $?
 $(readelf -l w | grep -o '/lib[^]]*ld-linux[^]]*') ./w 2>/dev/null; echo $?`, "126\n1\n126\n127\n")
 	})
+}
+
+// What a rule keeps from being sealed is refused in words, and recorded. Where
+// libraries are not sealed either, the jail has nothing of the store, not even a place.
+func TestSealUnsealed(t *testing.T) {
+	mtNeed(t)
+	evNeedProgram(t, "gcc")
+	const run = "[artifact]\nrun = \"deny\"\n"
+	line := whoami + `exec 2>&1; export LC_ALL=C; ./w; echo $?; python3 -c 'import os
+try: os.execv("./w", ["w"])
+except OSError as e: print(e.errno)'; echo $?; ls /run/jail`
+	for name, tt := range map[string]struct{ rules, again string }{
+		"said": {run, "126\njail: \"W\" is not run (R:2)\n126\nx\n"},
+		"told": {run + "libraries = \"deny\"\n", "bash: line 7: ./w: Permission denied\n126\n13\n0\nls: cannot access '/run/jail': No such file or directory\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			evNeedProgram(t, "python3")
+			w := testenv.NewWorld(t)
+			rules, program := filepath.Join(w.Home, "rules.toml"), filepath.Join(w.Project, "w")
+			if r := w.Run(t, "bash", "-c", line); !strings.HasPrefix(r.Stdout, program+"\n0\n"+program+"\n0\n") { // the control
+				t.Fatalf("%+v", r)
+			}
+			w.WriteFile(t, rules, tt.rules)
+			r := mtRun(t, w, []string{"--rules", rules}, line)
+			first := fmt.Sprintf("jail: %q is not run: [artifact] run = \"deny\" (%s:2)\n", program, rules)
+			again := strings.NewReplacer(`"W"`, strconv.Quote(program), "R:2", rules+":2").Replace(tt.again)
+			if name == "told" {
+				if want := first + fmt.Sprintf("jail: %q is not run (%s:2)\n", program, rules); r.Stderr != want {
+					t.Errorf("told %q, wanted %q", r.Stderr, want)
+				}
+				first = ""
+			}
+			if r.Stdout != first+again {
+				t.Errorf("%q\nwanted %q\n%s", r.Stdout, first+again, r.Stderr)
+			}
+			l := w.Run(t, testenv.JailBin(t), "log")
+			if strings.Count(l.Stdout, "\n") != 3 || !strings.Contains(l.Stdout, ": bash in ") || strings.Count(l.Stdout, "  refused         -  ~/project/w  by ") != 2 || !strings.HasSuffix(l.Stdout, fmt.Sprintf(": [artifact] run = \"deny\" (%s:2)\n", rules)) {
+				t.Errorf("%+v", l)
+			}
+		})
+	}
 }
 
 // What an artifact may not, it may not through the supervisor either.

@@ -216,10 +216,7 @@ func TestWhySeals(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	got = wyRun(t, w, 126, []string{"--rules", wyRules(t, w, "version = 1\nartifact.run = \"deny\"\n")}, "./a.out")
-	want = []wyRefusal{
-		{"execve", "~/project/a.out", "EACCES", "mounts", `artifact.run "seal"`, false, 1},
-		{"access", "~/project/a.out", "EACCES", "mounts", `artifact.run "seal"`, false, 1},
-	}
+	want = []wyRefusal{{"execve", "~/project/a.out", "EACCES", "supervisor", `artifact.run "seal"`, false, 1}}
 	if d := gocmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -36,7 +36,9 @@ func supervised(p plan.Plan, path string, argv []string, o Options, w Watcher) (
 	defer remove(temp)
 	var seals *seals
 	if p.Supervised() {
-		p = p.WithSeals()
+		if p.HasPlace() {
+			p = p.WithSeals()
+		}
 		seals = newSeals(stage.hand, p.Tree.Root, argv[0])
 		defer seals.close()
 	}

@@ -65,14 +65,29 @@ func (s *seals) open() error {
 	return s.failed
 }
 
-func (s *seals) make() (err error) {
-	if s.store, err = seal.Open(filepath.Join(s.plan.State, "seal"), 0); err != nil {
+// begin makes the run's directory and its journal, of which the jail sees nothing
+// yet, once.
+func (s *seals) begin() error {
+	if s.run != nil {
+		return nil
+	}
+	store, err := seal.Open(filepath.Join(s.plan.State, "seal"), 0)
+	if err != nil {
 		return err
 	}
-	if s.run, err = s.store.NewRun(); err != nil {
-		return err
+	run, err := store.NewRun()
+	if err != nil {
+		return errors.Join(err, store.Close())
 	}
+	s.store, s.run = store, run
 	s.write(s.start)
+	return nil
+}
+
+func (s *seals) make() error {
+	if err := s.begin(); err != nil {
+		return err
+	}
 	s.run.Options = seal.Options{Root: s.root, Refuse: s.refuse, MayList: func(dir string) bool { return s.plan.Access(dir)&plan.Read != 0 }}
 	exe, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -93,8 +108,12 @@ func (s *seals) make() (err error) {
 	return seal.CloseRunner(path)
 }
 
-// openRunner returns the runner to be given to a caller of execve.
+// openRunner returns the runner to be given to a caller of execve. It lies in the
+// run's directory: what the rules give no place in the jail has none.
 func (s *seals) openRunner() (*os.File, error) {
+	if !s.plan.HasPlace() {
+		return nil, supervise.ErrNoRunner
+	}
 	err := s.open()
 	return s.runner, err
 }
@@ -178,6 +197,8 @@ func (s *seals) serve(init int, listener, ruleset *os.File) error {
 	}
 	if !s.plan.Artifacts.Run.Off {
 		o.Program = s.program
+	} else if s.plan.Artifacts.Told {
+		o.Unsealed = s.unsealed
 	}
 	if !s.plan.Artifacts.Libraries.Off {
 		o.Library = s.library
@@ -254,6 +275,14 @@ func (s *seals) sealed(r supervise.Request, make func() (seal.Sealed, error)) (s
 	return s.answer(r, sealed, err)
 }
 
+// unsealed records and words that a program is not run because none is sealed.
+func (s *seals) unsealed(path string, pid int) supervise.Refusal {
+	at := s.plan.Artifacts.Run.From
+	rule := fmt.Sprintf("[artifact] run = \"deny\" (%s)", at)
+	s.record(supervise.Request{Path: path, PID: pid}, seal.Sealed{}, "refused", rule)
+	return supervise.Refusal{Key: rule, Message: fmt.Sprintf("%q is not run: %s", path, rule), Short: fmt.Sprintf("%q is not run (%s)", path, at)}
+}
+
 // answer records what became of a file, and words a refusal for who asked.
 func (s *seals) answer(r supervise.Request, sealed seal.Sealed, err error) (string, error) {
 	var refused *seal.Refusal
@@ -289,7 +318,11 @@ func refusedFile(r supervise.Request, why string) error {
 // record writes what was decided on a file.
 func (s *seals) record(r supervise.Request, sealed seal.Sealed, decision, rule string) {
 	parent, _ := os.Readlink("/proc/" + strconv.Itoa(r.PID) + "/exe")
-	if s.open() != nil {
+	s.opening.Lock()
+	err := s.begin()
+	s.opening.Unlock()
+	if err != nil {
+		s.unwritten(err)
 		return
 	}
 	s.write(seal.Entry{
@@ -303,8 +336,12 @@ func (s *seals) record(r supervise.Request, sealed seal.Sealed, decision, rule s
 func (s *seals) write(e seal.Entry) {
 	err := s.run.Journal().Write(e)
 	if err != nil && !errors.Is(err, seal.ErrFull) {
-		s.unrecorded.Do(func() {
-			fmt.Fprintf(os.Stderr, "jail: warning: what is built and run is not recorded: the journal in %q: %v\n", s.plan.State, plan.Cause(err))
-		})
+		s.unwritten(err)
 	}
+}
+
+func (s *seals) unwritten(err error) {
+	s.unrecorded.Do(func() {
+		fmt.Fprintf(os.Stderr, "jail: warning: what is built and run is not recorded: the journal in %q: %v\n", s.plan.State, plan.Cause(err))
+	})
 }

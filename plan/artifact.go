@@ -15,6 +15,7 @@ import (
 // agent's, less its keys, its own state, and most of what it may write.
 type Artifacts struct {
 	Run, Libraries rules.Choice // Off: never sealed
+	Told           bool         // of files that [artifact] run = "deny" keeps from running the supervisor tells
 	Network        rules.Choice // Off: no internet sockets
 	Limits         []Limit
 	Deny           []NeverSealed
@@ -34,8 +35,10 @@ func (c *compiler) artifacts() error {
 	a := c.pol.Artifact()
 	out := Artifacts{Run: a.Run, Libraries: a.Libraries, Network: a.Network, Limits: a.Limits, At: wroteArtifact(a)}
 	if at, off := c.pol.UpgradesOff(); off {
+		// With an allow list nobody has to be told: all else is not executed.
 		out.Run, out.Libraries = rules.Choice{Off: true, From: at}, rules.Choice{Off: true, From: at}
 	}
+	out.Told = out.Run.Off && out.Run == a.Run
 	for _, d := range a.Deny {
 		if pattern, ok := c.absolute(d.Path); ok {
 			out.Deny = append(out.Deny, NeverSealed{Pattern: pattern, At: d.From})
@@ -135,10 +138,16 @@ func (a Artifacts) Denies(path string) (NeverSealed, bool) {
 	return NeverSealed{}, false
 }
 
-// Supervised tells whether the run needs a supervisor: to seal, to advise, to
-// connect on behalf, or to be traced.
+// Supervised tells whether the run needs a supervisor: to seal, to advise, to tell
+// why nothing is sealed, to connect on behalf, or to be traced.
 func (p Plan) Supervised() bool {
-	return p.Mounts && (p.Traced || !p.Artifacts.Run.Off || !p.Artifacts.Libraries.Off || len(p.Guides) > 0 || p.ConnectsOnBehalf())
+	return p.HasPlace() || p.Mounts && (p.Traced || p.Artifacts.Told || p.ConnectsOnBehalf())
+}
+
+// HasPlace tells whether the jail has [SealsDir]: for seals, or for the runner that
+// gives advice.
+func (p Plan) HasPlace() bool {
+	return p.Mounts && (!p.Artifacts.Run.Off || !p.Artifacts.Libraries.Off || len(p.Guides) > 0)
 }
 
 // Seals tells whether what the jail may write can be executed, sealed.
@@ -162,7 +171,7 @@ func (p Plan) WithSeals() Plan {
 // sealsPlace refuses a grant of all of /run: it would show the host's, in which jail
 // can't make its directory.
 func (c *compiler) sealsPlace() error {
-	if !c.plan.Supervised() {
+	if !c.plan.HasPlace() {
 		return nil
 	}
 	run := filepath.Dir(SealsDir)

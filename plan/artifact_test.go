@@ -157,26 +157,31 @@ func TestArtifactsWithoutAgentsVariables(t *testing.T) {
 
 // Nobody needs a supervisor when there is nothing to seal, to say or to connect.
 func TestSupervised(t *testing.T) {
-	const off = "artifact = { run = 'deny', libraries = 'deny' }\n"
+	const off, allow = "artifact = { run = 'deny', libraries = 'deny' }\n", "commands.allow = ['sh']\nfiles.exec = ['${B}/usr']\n"
 	for _, tt := range []struct {
 		text   string
 		abi    int
 		mounts bool
 		want   bool
+		place  bool // for what is executed
 	}{
-		{"", 7, true, true},
-		{"", 7, false, false},
-		{off, 7, true, true},
-		{off, 9, true, false},
-		{off + "network.unix = 'any'", 7, true, false},
-		{"artifact.run = 'deny'", 9, true, true},
-		{"artifact.libraries = 'deny'", 9, true, true},
-		{off + "[[guide]]\nmatch = 'git push'\nmessage = 'no'", 9, true, true},
+		{"", 7, true, true, true},
+		{"", 7, false, false, false},
+		{off, 7, true, true, false},
+		{off, 9, true, true, false}, // to tell
+		{off, 9, false, false, false},
+		{allow, 9, true, false, false},
+		{allow, 7, true, true, false},
+		{allow + "network.unix = 'any'", 7, true, false, false},
+		{"artifact.run = 'deny'", 9, true, true, true},
+		{"artifact.libraries = 'deny'", 9, true, true, true},
+		{off + "[[guide]]\nmatch = 'git push'\nmessage = 'no'", 9, true, true, true},
 	} {
 		w := newWorld(t)
+		programs(w)
 		w.host.ABI, w.host.Mounts.OK = tt.abi, tt.mounts
-		if got := w.plan(tt.text).Supervised(); got != tt.want {
-			t.Errorf("%q, ABI %d, mounts %t: %t", tt.text, tt.abi, tt.mounts, got)
+		if p := w.plan(tt.text); p.Supervised() != tt.want || p.HasPlace() != tt.place {
+			t.Errorf("%q, ABI %d, mounts %t: %t, %t", tt.text, tt.abi, tt.mounts, p.Supervised(), p.HasPlace())
 		}
 	}
 }

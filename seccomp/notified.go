@@ -39,7 +39,7 @@ func notified(p plan.Plan) []Rule {
 		return nil
 	}
 	return Notified{
-		Exec:      !p.Artifacts.Run.Off || len(p.Guides) > 0 || p.Traced, // a tracer begins at the first execve
+		Exec:      !p.Artifacts.Run.Off || p.Artifacts.Told || len(p.Guides) > 0 || p.Traced, // a tracer begins at the first execve
 		Libraries: !p.Artifacts.Libraries.Off,
 		Connect:   p.ConnectsOnBehalf(),
 	}.Rules()

@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"jail/plan"
+	"jail/rules"
 )
 
 // What waits, and what does not: a call that waits costs some microseconds.
@@ -43,6 +46,21 @@ func TestNotified(t *testing.T) {
 	}
 	if without := decode(t, mustAssemble(t, Notified{Libraries: true}.Rules())); without.action(t, on(t, "execve")) != "allow" {
 		t.Error("execve waits where only libraries are asked for")
+	}
+}
+
+// What is never sealed is told of, if a rule asks for that: the kernel refuses it, and
+// says nothing. An allow list does not ask.
+func TestNotifiedOfUnsealed(t *testing.T) {
+	for told, want := range map[bool]string{true: "0x7fc00000", false: "allow"} {
+		p := plan.Plan{ABI: 9, Mounts: true, Artifacts: plan.Artifacts{Run: rules.Choice{Off: true}, Libraries: rules.Choice{Off: true}, Told: told}}
+		prog := decode(t, mustAssemble(t, Compile(p)))
+		if got := prog.action(t, on(t, "execve")); got != want {
+			t.Errorf("told %t: %s", told, got)
+		}
+		if got := prog.action(t, on(t, "mmap", 0, 4096, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE, 3)); got != "allow" {
+			t.Errorf("told %t: mmap: %s", told, got)
+		}
 	}
 }
 

@@ -45,6 +45,8 @@ func (s *server) execute(c call) {
 		s.executable(c, path)
 	case s.upgradable(f, path):
 		s.work.Go(func() { s.upgrade(c, f, path) })
+	case s.unsealed(c, f, path):
+		f.close()
 	default:
 		f.close()
 		s.pass(c.id)
@@ -53,7 +55,23 @@ func (s *server) execute(c call) {
 
 // upgradable tells whether the jail may write a file that is on a noexec mount.
 func (s *server) upgradable(f *file, path string) bool {
-	return s.Program != nil && f.noexec() && (f.mount&unix.ST_RDONLY == 0 || s.Writable != nil && s.Writable(path))
+	return s.Program != nil && s.written(f, path)
+}
+
+// written tells whether the kernel does not execute a file because the jail may
+// write it.
+func (s *server) written(f *file, path string) bool {
+	return f.noexec() && (f.mount&unix.ST_RDONLY == 0 || s.Writable != nil && s.Writable(path))
+}
+
+// unsealed says why what the jail has written is refused, where a rule keeps it from
+// being sealed.
+func (s *server) unsealed(c call, f *file, path string) bool {
+	if s.Unsealed == nil || !s.written(f, path) || !f.executable() {
+		return false
+	}
+	s.work.Go(func() { s.say(c, s.Unsealed(path, int(c.task))) })
+	return true
 }
 
 // executable leaves a file to the kernel, but for a seal that is executed by its

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"jail/runner"
@@ -322,6 +323,49 @@ int main() {
 }
 E
 gcc -w -o look look.c; ./hello; exec ./look`), "hello \n0 0 1 20\n")
+}
+
+// What is never sealed is said where a runner can say it, and told to the terminal
+// where there is none: the caller then has the kernel's errno. A file that could not be
+// executed anyway is not spoken of.
+func TestUnsealed(t *testing.T) {
+	line := `exec 2>&1; export LC_ALL=C; ./hello; echo $?; printf '#!/bin/sh\necho script\n' > script; chmod 755 script; ./script; echo $?
+touch plain; ./plain; echo $?; sh script; test -x hello; echo $?; printenv NONE; echo $?`
+	const refused, plain, denied = "126\njail: no script\n126\n", "bash: line 8: ./plain: Permission denied\n126\nscript\n1\n", "1\n"
+	c := newCell(t)
+	c.want(c.shell(hello, line), "hello \n0\nscript\n0\n"+strings.Replace(plain, "script\n1\n", "script\n0\n", 1)+denied) // the control
+	for name, runner := range map[string]bool{"said": true, "told": false} {
+		t.Run(name, func(t *testing.T) {
+			c := newCell(t)
+			c.Options.Program = nil
+			var asked []string
+			c.Options.Unsealed = func(path string, pid int) Refusal {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				asked = append(asked, fmt.Sprint(filepath.Base(path), pid > 1))
+				return Refusal{Key: "rule", Message: "never is " + filepath.Base(path), Short: "no " + filepath.Base(path)}
+			}
+			if runner {
+				c.want(c.shell(hello, line), "jail: never is hello\n"+refused+plain+denied)
+			} else {
+				c.Options.Runner = func() (*os.File, error) { return nil, ErrNoRunner }
+				c.Options.Denied = func(path string) (Refusal, bool) {
+					return Refusal{Key: "printenv", Message: "printenv is denied"}, filepath.Base(path) == "printenv"
+				}
+				const no = "bash: line 7: ./hello: Permission denied\n126\nbash: line 7: ./script: Permission denied\n126\n"
+				r := c.shell(hello, line)
+				if r.Status != 0 || !strings.HasPrefix(r.Stdout, no+plain) || !strings.HasSuffix(r.Stdout, "printenv: Permission denied\n126\n") {
+					t.Errorf("%+v", r)
+				}
+				if d := cmp.Diff("jail: never is hello\njail: no script\njail: printenv is denied\n", c.told.String()); d != "" {
+					t.Error(d)
+				}
+			}
+			if d := cmp.Diff([]string{"hellotrue", "scripttrue"}, asked); d != "" {
+				t.Error(d)
+			}
+		})
+	}
 }
 
 func TestRefusals(t *testing.T) {

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"errors"
 	"os"
 
 	"jail/runner"
@@ -11,7 +12,8 @@ import (
 // goroutines at once.
 type Options struct {
 	// Runner returns a binary that links package runner, opened for reading, where
-	// the jail may execute it. It is asked when the first call is redirected.
+	// the jail may execute it. It is asked when the first call is redirected. With
+	// [ErrNoRunner] what would be said in the jail is told to the terminal.
 	Runner func() (*os.File, error)
 
 	// Runs is that directory, as the jail sees it: what is executed there is
@@ -35,6 +37,10 @@ type Options struct {
 	// Denied has something to say on a file that the kernel will not execute.
 	Denied func(path string) (Refusal, bool)
 
+	// Unsealed has something to say on a file that the jail may write, as Program
+	// would be asked for, where there is none and the kernel does not execute it.
+	Unsealed func(path string, pid int) Refusal
+
 	// Tracer traces the jail from its first call on. A task has one tracer, so calls
 	// are turned by this one. Nil: the jail is not traced.
 	Tracer *trace.Tracer
@@ -46,6 +52,9 @@ type Options struct {
 	// Tell is for what the person at the terminal has to know.
 	Tell func(line string)
 }
+
+// ErrNoRunner says that the jail has none, and is to have none.
+var ErrNoRunner = errors.New("nothing of jail's own is executed in this jail")
 
 // Request is a file to be sealed.
 type Request struct {

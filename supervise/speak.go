@@ -2,20 +2,30 @@ package supervise
 
 import (
 	"cmp"
+	"errors"
 	"strings"
 	"unicode"
+
+	"golang.org/x/sys/unix"
 
 	"jail/runner"
 )
 
 // say has the command print why it does not run, and end. The caller sees a
-// program that failed: text on standard error is what reaches whoever asked.
+// program that failed: text on standard error is what reaches whoever asked. Without
+// a runner it sees an errno, and the person at the terminal the text.
 func (s *server) say(c call, r Refusal) {
 	status := r.Status
 	if status == 0 {
 		status = 126
 	}
-	s.redirect(c, &order{Order: runner.Order{Say: "jail: " + s.words(r) + "\n", Status: status}})
+	words := "jail: " + s.words(r)
+	if _, err := s.openRunner(); errors.Is(err, ErrNoRunner) {
+		s.tell(words)
+		s.refuse(c.id, unix.EACCES)
+		return
+	}
+	s.redirect(c, &order{Order: runner.Order{Say: words + "\n", Status: status}})
 }
 
 // maxSaid bounds what is remembered: the jail chooses the names.
