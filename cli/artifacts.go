@@ -24,8 +24,12 @@ type reportArtifacts struct {
 
 func artifactsOf(p plan.Plan) reportArtifacts {
 	a := p.Artifacts
+	libraries := a.Libraries
+	if a.Run.Off { // then nothing is sealed
+		libraries = a.Run
+	}
 	r := reportArtifacts{
-		Run: sealOrDeny(p, a.Run), Libraries: sealOrDeny(p, a.Libraries), Why: []string{}, Network: !a.Network.Off, Write: []string{},
+		Run: sealOrDeny(p, a.Run), Libraries: sealOrDeny(p, libraries), Why: []string{}, Network: !a.Network.Off, Write: []string{},
 		Deny:   each(a.Deny, func(d plan.NeverSealed) reportRule { return reportRule{d.Pattern, d.At.String()} }),
 		Drop:   append([]string{}, a.Drop...),
 		Limits: each(a.Limits, func(l plan.Limit) reportLimit { return reportLimit{l.Name, l.Value} }),
