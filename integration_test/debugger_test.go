@@ -46,7 +46,7 @@ func TestDebuggerAttaches(t *testing.T) {
 			mtJob(t, evJob{
 				name: tt.name, needs: []string{tt.name}, setup: dbProgram, want: tt.want, ignore: evCaches,
 				steps: [][]string{{"bash", "-ec", fmt.Sprintf(
-					`mkfifo in; exec 3<>in; ./prog <&3 2>said & pid=$!; until grep -q started said; do sleep 0.1; done; %s; wait`, tt.attach)}},
+					`mkfifo in; : >said; exec 3<>in; ./prog <&3 2>said & pid=$!; until grep -q started said; do sleep 0.1; done; %s; wait`, tt.attach)}},
 			})
 		})
 	}
