@@ -23,6 +23,7 @@ type shellAttack struct {
 	words  string // or these, where the program has its own
 	needs  string // a program
 	rules  string
+	alone  bool // its control changes what other jails are being started with
 }
 
 func shellAttacks() []shellAttack {
@@ -74,7 +75,7 @@ func shellAttacks() []shellAttack {
 		{name: "path-hijack", script: `mkdir b && cp "$(type -P true)" b/ls && PATH=$PWD/b:$PATH && hash -r && "$PWD/b/ls"`, want: no},
 		{name: "env-runs-copy", script: `cp "$(type -P true)" x && env ./x`, want: no},
 		{name: "find-runs-copy", script: `cp "$(type -P true)" x && find x -exec ./x \; 2>&1 >&2 | tee /dev/stderr | { ! grep -i denied; }`, want: no},
-		{name: "replace-tool", script: `cp "$(type -P false)" "$tools/new.$$" && rm "$tools/new.$$"`, want: no},
+		{name: "replace-tool", script: `cp "$(type -P false)" "$tools/new.$$" && rm "$tools/new.$$"`, want: no, alone: true},
 		{name: "set-user-id", script: `chmod u+s README.md`, want: not},
 		{name: "set-group-id", script: `mkdir d && chmod g+s d`, want: not},
 
@@ -109,6 +110,9 @@ func (a shellAttack) check(t *testing.T, n neighbourhood) {
 	t.Parallel()
 	if a.needs != "" {
 		testenv.NeedProgram(t, a.needs)
+	}
+	if a.alone {
+		n = newNeighbourhood(t)
 	}
 	control := newScene(t, attack.Attack{Name: a.name, Rules: a.rules}, n)
 	status, r := a.play(t, control)

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"testing"
+	"time"
 
 	"jail/internal/testenv"
 )
@@ -26,6 +27,7 @@ func TestPtyJobControlInside(t *testing.T) {
 		p.expect(`prompt> `)
 		p.line("fg")
 		p.expect(`fg\r\n.*sleep 100'\r\n`)
+		time.Sleep(300 * time.Millisecond) // bash says which job, and then gives it the terminal
 		p.keys("\x03")
 		p.expect(`prompt> `)
 		p.line("echo status=$?")
