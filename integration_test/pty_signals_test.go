@@ -92,6 +92,8 @@ func TestPtyStopInScript(t *testing.T) {
 			p.keys("\x1a")
 			p.expect(`Stopped`)
 			p.expect(`prompt> `)
+			// The shell has seen the script stop; a reader that is traced may still be about to.
+			time.Sleep(300 * time.Millisecond)
 			p.line("fg")
 			p.expect(`fg\r\n.*script o.*\r\n`)
 			p.line("input")
