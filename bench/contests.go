@@ -70,6 +70,11 @@ func work(p place, jail string, rounds int) []contest {
 		inAndOut(jail, "find /usr/share -type f", "find /usr/share -type f >/dev/null 2>&1 || :"),
 		inAndOut(jail, "300 short processes", "for i in $(seq 300); do /bin/true; done"),
 	}
+	return builds(p, list, rounds)
+}
+
+// builds are contests of which the first compiles the project anew each time.
+func builds(p place, list []contest, rounds int) []contest {
 	for i := range list {
 		list[i].rounds = rounds
 	}
@@ -90,11 +95,7 @@ func builtPrograms(p place, jail string, rounds int) ([]contest, error) {
 	if _, err := exec.LookPath("npm"); err == nil {
 		list = append(list, sealed(jail, "npm test, 40 files by node --test", "npm test"))
 	}
-	for i := range list {
-		list[i].rounds = rounds
-	}
-	list[0].prepare = func(turn int) error { return p.edit(turn + 1) }
-	return list, nil
+	return builds(p, list, rounds), nil
 }
 
 func sealed(jail, name, script string) contest {
