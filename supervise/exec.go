@@ -42,7 +42,7 @@ func (s *server) execute(c call) {
 		f.close()
 	case !f.noexec():
 		f.close()
-		s.executable(c, path)
+		s.executable(c, &f.stat, path)
 	case s.upgradable(f, path):
 		s.work.Go(func() { s.upgrade(c, f, path) })
 	case s.unsealed(c, f, path):
@@ -77,7 +77,7 @@ func (s *server) unsealed(c call, f *file, path string) bool {
 // executable leaves a file to the kernel, but for a seal that is executed by its
 // path, as a neighbour of a program that found it there, or by a program that
 // asked for its own name: that means the file it was made of, as it is now.
-func (s *server) executable(c call, path string) {
+func (s *server) executable(c call, st *unix.Stat_t, path string) {
 	if !strings.HasPrefix(path, s.Runs+"/") {
 		if s.always(c, path) {
 			s.attendant.remember(c.path)
@@ -85,7 +85,9 @@ func (s *server) executable(c call, path string) {
 		s.pass(c.id)
 		return
 	}
-	if s.Program == nil || s.startsRunner(c) {
+	// A redirected call of a thread beside the first: its process is not known (see ordered).
+	startsRunner := c.path == "" && s.isRunnerFile(st)
+	if s.Program == nil || startsRunner {
 		s.pass(c.id)
 		return
 	}
@@ -124,20 +126,6 @@ func (s *server) denied(c call, path string) bool {
 		s.work.Go(func() { s.say(c, r) })
 	}
 	return ok
-}
-
-// startsRunner tells whether the call is a redirected one: of a thread beside the
-// first its process is not known (see ordered).
-func (s *server) startsRunner(c call) bool {
-	if c.path != "" {
-		return false
-	}
-	f, err := c.task.openFD(int(c.dir))
-	if err != nil {
-		return false
-	}
-	defer f.close()
-	return s.isRunnerFile(&f.stat)
 }
 
 func (s *server) isRunnerFile(st *unix.Stat_t) bool {

@@ -61,28 +61,19 @@ func (s *server) tidy() {
 // nesting is how many scripts in a row have led to a runner that now executes
 // the next.
 func (s *server) nesting(t task) int {
-	if o := s.orderOf(t); o != nil {
-		return o.depth
-	}
-	return 0
-}
-
-// orderOf is what the runner in a process has been told.
-func (s *server) orderOf(t task) *order {
 	if !s.runs(t) {
-		return nil
+		return 0
 	}
 	life, err := t.life()
 	if err != nil {
-		return nil
+		return 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := s.given[int(t)] // a runner has one thread
-	if o == nil || o.life != life {
-		return nil
+	if o := s.given[int(t)]; o != nil && o.life == life { // a runner has one thread
+		return o.depth
 	}
-	return o
+	return 0
 }
 
 // ordered tells whether a call is the redirected one that starts a runner, or a
