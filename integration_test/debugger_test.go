@@ -31,7 +31,7 @@ func main() {
 
 var dbTools = []struct{ name, start, attach, want string }{
 	{"gdb", `gdb -nx -batch -ex run -ex quit ./prog < /dev/null`, `gdb -nx -batch -p $pid -ex "print 'main.answer'" -ex detach 2>&1 | grep '^.1 = '; echo >&3`, "= 42"},
-	{"strace", `strace -o log ./prog < /dev/null`, `strace -qq -o log -e trace=exit_group -e signal=none -p $pid & until grep -q '^TracerPid:.*[1-9]' /proc/$pid/status; do sleep 0.1; done; echo >&3; wait; tail -n 1 log`, `exit_group[(]0`},
+	{"strace", `strace -o log ./prog < /dev/null`, `strace -qq -o log -e trace=exit_group -e signal=none -p $pid & until grep -q '^TracerPid:.*[1-9]' /proc/$pid/status; do sleep 0.1; done; sleep 0.5; echo >&3; wait; tail -n 1 log`, `exit_group[(]0`},
 	{
 		"dlv", `echo continue | dlv exec --check-go-version=false --allow-non-terminal-interactive=true ./prog`,
 		`printf 'print main.answer\nexit\nn\n' | dlv attach --check-go-version=false --allow-non-terminal-interactive=true $pid 2>/dev/null | grep -o 42; echo >&3`, "42",
